@@ -76,7 +76,8 @@ pub fn look() {
     }
     header::note(note::UNSEEN_CALLS);
     reach::begin();
-    let mut found = Found { libraries: List::new(), needs: List::new(), slots: List::new(), code: List::new(), data: List::new() };
+    let mut found =
+        Found { libraries: List::new(), needs: List::new(), slots: List::new(), code: List::new(), data: List::new() };
     modules::each(|module| found.look_at(module));
     found.close_needs();
     reach::set_segments(found.data.as_slice());
@@ -224,7 +225,9 @@ pub unsafe extern "C" fn begin(entry: &Entry, registers: &[u64; 6], frame: u64) 
     let mut data = [[0; 2]; MOST_LIBRARIES];
     let set = data_of(target, &mut data).map_or(rashomon_abi::record::reach::EVERYTHING, |count| {
         reach::search(registers, &data[..count], |number, pairs| {
-            for some in pairs.chunks(MAX_ARGUMENTS / 2) {
+            // A set of nothing is told, too.
+            let (first, others) = pairs.split_at(pairs.len().min(MAX_ARGUMENTS / 2));
+            for some in core::iter::once(first).chain(others.chunks(MAX_ARGUMENTS / 2)) {
                 recorder::sync(thread, Op::CallReaches, number, 0, site, some.as_flattened());
             }
         })

@@ -125,15 +125,14 @@ impl Module<'_> {
         let sealed = self.sealed().map_or(start, |sealed| self.base + sealed.address + sealed.memory_size);
         let first = sealed.clamp(start, end);
         let in_file = self.base + header.address + header.file_size;
-        let slots = self.slot_table().filter(|&(place, _)| (first..in_file).contains(&place)).map_or(first, |(_, behind)| behind);
+        let slots = self.behind_slots().filter(|behind| (first..=in_file).contains(behind)).unwrap_or(first);
         let is_plain = !more && self.is_own_handle(slots.next_multiple_of(8), in_file) && end - in_file <= 8;
         if is_plain && !self.mentions(in_file, end) { None } else { Some([first, end - first]) }
     }
 
-    /// The table of slots that are filled at the first call, with three words in front.
-    fn slot_table(&self) -> Option<(u64, u64)> {
-        let place = self.table(SLOT_TABLE)?;
-        Some((place, place + 8 * (3 + self.entry(SLOTS_SIZE).unwrap_or(0) / RELOCATION)))
+    /// Where the table ends of slots that are filled at the first call: three words, and one for each function.
+    fn behind_slots(&self) -> Option<u64> {
+        Some(self.table(SLOT_TABLE)? + 8 * (3 + self.entry(SLOTS_SIZE).unwrap_or(0) / RELOCATION))
     }
 
     /// Whether nothing is there but a word that is its own address (`__dso_handle`).

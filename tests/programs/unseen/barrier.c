@@ -1,6 +1,6 @@
 // Two threads meet at a barrier of the library.
-// true: 3 4
-// false: 1 2
+// race: 3 4
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ void barrier_meet(struct barrier *barrier) {
 }
 #else
 static struct barrier *barrier;
-static int data, other;
+int data, other;
 
 static void *first(void *unused) {
     data = 1; // @1

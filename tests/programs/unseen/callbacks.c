@@ -1,6 +1,5 @@
 // What callbacks do inside of the calls is ordered by them as well (Figure 4.4, Caveat 2).
-// true: 
-// false: 1 2
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@ void hear_before(int *place, void (*callback)(void)) {
     callback();
 }
 #else
-static int place, data, seen;
+int place, data, seen;
 
 static void look(void) {
     seen = data; // @1

@@ -1,6 +1,5 @@
 // A counter of the library orders nothing that anybody relies on.
-// true: 1 2
-// false: 
+// race: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ void counter_add(struct counter *counter) {
 }
 #else
 static struct counter *counter;
-static int data;
+int data;
 
 static void *first(void *unused) {
     data = 1; // @1

@@ -1,6 +1,5 @@
 // The calls touch different memory, so that they order nothing (Figure 4.1 without the common y).
-// true: 1 2
-// false: 
+// race: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@ void touch(int *place) {
     __atomic_fetch_add(place, 1, __ATOMIC_SEQ_CST);
 }
 #else
-static int here, there, data;
+int here, there, data;
 
 static void *first(void *unused) {
     data = 1; // @1

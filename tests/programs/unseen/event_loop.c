@@ -1,6 +1,6 @@
 // Callbacks are posted to an event loop of the library, which runs in a thread of its own.
-// true: 3 4
-// false: 1 2
+// race: 3 4
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ void loop_run(struct loop *loop) {
 }
 #else
 static struct loop *loop;
-static int data, other;
+int data, other;
 
 static void add_one(void *argument) {
     *(int *)argument += 1; // @2

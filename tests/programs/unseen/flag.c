@@ -1,6 +1,6 @@
 // An ad hoc flag in the library (Figure 4.1): what was written before it is set is read after it was awaited.
-// true: 3 4
-// false: 1 2
+// race: 3 4
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ void flag_await(int *flag) {
     while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE)) sched_yield();
 }
 #else
-static int flag, data, other;
+int flag, data, other;
 
 static void *first(void *unused) {
     data = 1; // @1

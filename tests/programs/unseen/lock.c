@@ -1,6 +1,6 @@
 // A lock of the library guards one variable and not the other.
-// true: 2 3
-// false: 1 4
+// race: 2 3
+// ordered: 1 4
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ void lock_give(struct lock *lock) {
 }
 #else
 static struct lock *lock;
-static int data, other;
+int data, other;
 
 static void *first(void *unused) {
     other = 1; // @2

@@ -1,6 +1,5 @@
 // A pointer to the mailbox lies in a structure that the program changes and passes on.
-// true: 
-// false: 1 2
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -29,7 +28,7 @@ void post_receive(struct post *post) {
 }
 #else
 static struct mailbox *box;
-static int data;
+int data;
 
 static void *first(void *unused) {
     struct post *post = malloc(sizeof *post);

@@ -1,6 +1,5 @@
 // The program itself waits for what the library writes (Caveat 3).
-// true: 
-// false: 1 2
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@ void tell(int *place) {
     __atomic_store_n(place, 1, __ATOMIC_RELEASE);
 }
 #else
-static int place, data;
+int place, data;
 
 static void *first(void *unused) {
     data = 1; // @1

@@ -1,6 +1,5 @@
 // Two calls that overlap in time order each other both ways (Figure 4.3, Caveat 1).
-// true: 
-// false: 1 2
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@ void take(int *place) {
     __atomic_store_n(place, 0, __ATOMIC_RELEASE);
 }
 #else
-static int place, data;
+int place, data;
 
 static void *first(void *unused) {
     offer(&place);

@@ -1,6 +1,5 @@
 // The library has no state and gets no memory.
-// true: 1 2
-// false: 
+// race: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@ int sum(int a, int b) {
     return a + b;
 }
 #else
-static int data;
+int data;
 
 static void *first(void *unused) {
     data = sum(1, 2); // @1

@@ -1,6 +1,6 @@
 // Messages go through a queue of the library.
-// true: 3 4
-// false: 1 2
+// race: 3 4
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ void *queue_pop(struct queue *queue) {
 }
 #else
 static struct queue *queue;
-static int count;
+int count;
 
 static void *first(void *unused) {
     int *message = malloc(sizeof *message);

@@ -1,6 +1,5 @@
 // A callback that was registered with the library is called when another thread says so.
-// true: 
-// false: 1 2
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ int fire(void) {
     return callback != 0;
 }
 #else
-static int *data;
+int *data;
 
 static void look(void *argument) {
     *(int *)argument += 1; // @2

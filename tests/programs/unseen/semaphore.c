@@ -1,6 +1,6 @@
 // A semaphore of the library.
-// true: 3 4
-// false: 1 2
+// race: 3 4
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ void permits_take(struct permits *permits) {
 }
 #else
 static struct permits *permits;
-static int data, other;
+int data, other;
 
 static void *first(void *unused) {
     data = 1; // @1

@@ -1,6 +1,5 @@
 // The library makes a value once, by a callback, and keeps it in a variable of its own (Caveat 5).
-// true: 
-// false: 1 2
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

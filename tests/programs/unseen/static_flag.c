@@ -1,6 +1,6 @@
 // The only variable of the library is a flag of four bytes (Caveat 5).
-// true: 3 4
-// false: 1 2
+// race: 3 4
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ void ready_await(void) {
     while (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE)) sched_yield();
 }
 #else
-static int data, other;
+int data, other;
 
 static void *first(void *unused) {
     data = 1; // @1

@@ -1,6 +1,5 @@
 // Two calls without common memory, ordered by a third one (Figure 4.5, Caveat 4).
-// true: 
-// false: 1 2
+// ordered: 1 2
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ void pass(int *from, int *to) {
     set(to);
 }
 #else
-static int y, z, data;
+int y, z, data;
 
 static void *first(void *unused) {
     data = 1; // @1

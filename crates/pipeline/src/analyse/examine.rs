@@ -9,7 +9,7 @@ use crate::analyse::{Analysed, Engine, analyse};
 use crate::check::budget::Deadlines;
 use crate::check::novelty::Shown;
 use crate::error::PipelineError;
-use rashomon_event::Deadline;
+use rashomon_event::{Deadline, Trace};
 use rashomon_predict::Statistics;
 use rashomon_trace::{LoadedTrace, Recording};
 use std::path::PathBuf;
@@ -89,7 +89,12 @@ impl Examination {
 }
 
 /// Whoever does not listen any more wants nothing.
-fn examine(folder: &std::path::Path, engine: Engine, (deadlines, trusted): (&Deadlines, &[String]), sender: &SyncSender<Message>) {
+fn examine(
+    folder: &std::path::Path,
+    engine: Engine,
+    (deadlines, trusted): (&Deadlines, &[String]),
+    sender: &SyncSender<Message>,
+) {
     let loaded = match Recording::open(folder).and_then(|recording| recording.load_until(deadlines.left_behind)) {
         Ok(mut loaded) => {
             heed(&mut loaded, trusted);
@@ -108,5 +113,12 @@ fn examine(folder: &std::path::Path, engine: Engine, (deadlines, trusted): (&Dea
     let statistics = analyse(&loaded.trace, engine, deadlines.predicting, |analysed| {
         let _ = sender.send(Message::Found(analysed));
     });
+    if !loaded.trace.kept.is_empty() {
+        // What the calls may have ordered need not be so: that is for executions to show.
+        let trace = Trace { kept: Vec::new(), ..loaded.trace.clone() };
+        analyse(&trace, engine, deadlines.predicting, |analysed| {
+            let _ = sender.send(Message::Found(Analysed { despite_calls: true, ..analysed }));
+        });
+    }
     let _ = sender.send(Message::Done(statistics));
 }

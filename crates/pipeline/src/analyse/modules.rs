@@ -25,7 +25,7 @@ impl Unseen {
     /// `trusted`: libraries whose calls order nothing, beside those that are [known](crate::analyse::libraries::KNOWN) not to.
     /// Libraries are seen enough where calls of them were recorded with what they reach.
     pub fn of(loaded: &LoadedTrace, trusted: &[String]) -> Self {
-        let mut unseen = Self::unrecorded(&loaded.trace, trusted);
+        let mut unseen = Self::strict(loaded, trusted);
         if loaded.header.notes.unseen_calls() && !unseen.libraries.is_empty() {
             let linked = linked_libraries(&loaded.trace);
             unseen.libraries.retain(|name| !linked.contains(name.as_str()));
@@ -33,8 +33,9 @@ impl Unseen {
         unseen
     }
 
-    /// The same where nothing was recorded of calls.
-    fn unrecorded(trace: &Trace, trusted: &[String]) -> Self {
+    /// The same, whatever was recorded of calls: some go through pointers, which nobody watches.
+    pub fn strict(loaded: &LoadedTrace, trusted: &[String]) -> Self {
+        let trace = &loaded.trace;
         let mut unseen = Self { functions: unseen_functions(trace), ..Self::default() };
         let mut libraries = Vec::new();
         for module in trace.modules.iter().filter(|module| !is_modelled(&module.path)) {

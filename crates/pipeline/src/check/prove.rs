@@ -1,6 +1,5 @@
 //! Forcing one finding: `co-enabled` or `deadlocked` by its schedule, else `unordered` by the recorded one.
 
-use crate::analyse::gaps::heed;
 use crate::analyse::modules::Unseen;
 use crate::error::PipelineError;
 use crate::findings::compose::Composer;
@@ -125,9 +124,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             let session = if number == 0 { session } else { self.scratch };
             force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
-            let Ok(mut loaded) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
-            heed(&mut loaded, self.symbols.trusted());
-            *known = Unseen::of(&loaded, self.symbols.trusted());
+            let Ok(loaded) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
+            *known = Unseen::strict(&loaded, self.symbols.trusted());
             if !known.is_empty() {
                 may_have_ordered(finding, known);
                 return Ok(false);
