@@ -93,6 +93,23 @@ fn replays(name: &str) {
     }
 }
 
+/// Arguments and results of every class, exceptions, jumps, ends of threads and new processes pass through recorded calls as they
+/// do natively, whether slots are filled at the start or at the first call.
+#[test]
+fn calls_pass_on_what_they_are_given() {
+    let place = Place::new();
+    place.write("passing.cpp", include_str!("unseen_calls/passing.cpp"));
+    place.must("g++", &["-O1", "-w", "-DLIBRARY", "-shared", "-fPIC", "-pthread", "-o", "libpassing.so", "passing.cpp"]);
+    let folder = format!("-Wl,-rpath,{}", place.path("").display());
+    for binding in ["lazy", "now"] {
+        let binding = format!("-Wl,-z,{binding}");
+        let build = ["c++", "-O1", "-w", "-pthread", "-o", "program", "passing.cpp", "./libpassing.so", &folder, &binding];
+        place.rashomon(&build).expect(0, &[]);
+        let store = format!("store{binding}");
+        place.rashomon(&["record", "--unseen-calls", "-o", &store, "--", "./program"]).expect(0, &[]);
+    }
+}
+
 macro_rules! programs {
     ($($name:ident)*) => {
         $(mod $name {

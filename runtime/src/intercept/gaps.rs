@@ -21,6 +21,7 @@ use crate::system::sys::{self, syscall};
 use crate::system::thread::Runtime;
 use crate::system::{config, header, real};
 use core::ffi::{CStr, c_char};
+use core::sync::atomic::{AtomicBool, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::note;
 use rashomon_abi::module::is_modelled;
@@ -28,6 +29,8 @@ use rashomon_abi::numbers::Fnv;
 use rashomon_abi::record::{MAX_ARGUMENTS, Op, call_aux};
 
 const PAGE: u64 = 4096;
+/// Calls of these return twice, the second time when the passage's frame is gone.
+const RETURN_TWICE: [&CStr; 6] = [c"setjmp", c"_setjmp", c"sigsetjmp", c"__sigsetjmp", c"getcontext", c"vfork"];
 
 /// A library without instrumentation.
 #[derive(Clone, Copy)]
@@ -59,6 +62,8 @@ struct Found {
 }
 
 static LOCK: RawLock = RawLock::new();
+/// A slot could not be changed: not all calls are seen.
+static MISSED: AtomicBool = AtomicBool::new(false);
 /// Pieces of code by the function that they stand for.
 static mut PIECES: Map = Map::new();
 /// Of the latest look.
@@ -74,7 +79,6 @@ pub fn look() {
     if !wanted() {
         return;
     }
-    header::note(note::UNSEEN_CALLS);
     reach::begin();
     let mut found =
         Found { libraries: List::new(), needs: List::new(), slots: List::new(), code: List::new(), data: List::new() };
@@ -90,6 +94,7 @@ pub fn look() {
         code.write(found.code);
     });
     // Names are looked up outside of the loader's visit.
+    let mut all = true;
     for (slot, [start, end]) in found.slots.as_slice() {
         // SAFETY: a slot of a loaded module, which the loader has written to.
         let mut target = unsafe { *(slot.place as *const u64) };
@@ -97,10 +102,16 @@ pub fn look() {
             // SAFETY: a terminated name of the module's.
             target = real::find(unsafe { CStr::from_ptr(slot.name as *const c_char) });
         }
-        let piece = piece_for(target);
-        if piece != target {
-            point_to(slot, piece);
-        }
+        all &= match piece_for(target) {
+            Some(piece) => piece == target || point_to(slot, piece),
+            None => false,
+        };
+    }
+    if all && !MISSED.load(Relaxed) {
+        header::note(note::UNSEEN_CALLS);
+    } else {
+        MISSED.store(true, Relaxed);
+        header::take_back(note::UNSEEN_CALLS);
     }
     found.slots.free();
     found.needs.free();
@@ -109,14 +120,14 @@ pub fn look() {
 
 /// What is to be called in place of a function: its piece of code, if it is one that is not seen.
 pub fn seen(function: u64) -> u64 {
-    if wanted() { piece_for(function) } else { function }
+    if wanted() { piece_for(function).unwrap_or(function) } else { function }
 }
 
 /// In a child that has one thread.
 pub fn forked() {
     LOCK.reset();
     reach::forked();
-    if wanted() {
+    if wanted() && !MISSED.load(Relaxed) {
         header::note(note::UNSEEN_CALLS);
     }
 }
@@ -134,7 +145,13 @@ impl Found {
         }
         module.segments().filter(|segment| segment.is_writable).for_each(|it| self.data.push([it.start, it.end]));
         if is_instrumented {
-            return module.each_slot(|slot| self.slots.push((slot, [module.start, module.end])));
+            // SAFETY: a terminated name of the loaded module's.
+            let name = |slot: &Slot| unsafe { CStr::from_ptr(slot.name as *const c_char) };
+            return module.each_slot(|slot| {
+                if !RETURN_TWICE.contains(&name(&slot)) {
+                    self.slots.push((slot, [module.start, module.end]));
+                }
+            });
         }
         module.segments().filter(|segment| segment.is_executable).for_each(|it| self.code.push([it.start, it.end]));
         let number = self.libraries.len();
@@ -159,34 +176,36 @@ impl Found {
     }
 }
 
-fn point_to(slot: &Slot, code: u64) {
+/// False: the kernel did not let us.
+fn point_to(slot: &Slot, code: u64) -> bool {
     let page = slot.place & !(PAGE - 1);
     // SAFETY: a slot of a loaded module; its page is writable meanwhile, and again what it was. A slot lies in one page.
     unsafe {
         // PROT_READ | PROT_WRITE
         if slot.is_sealed && syscall!(sys::MPROTECT, page, PAGE, 3) < 0 {
-            return;
+            return false;
         }
         (slot.place as *mut u64).write_volatile(code);
         if slot.is_sealed {
             syscall!(sys::MPROTECT, page, PAGE, 1);
         }
     }
+    true
 }
 
-/// The piece of code for a function that is not seen, made once; for others the function itself.
-fn piece_for(target: u64) -> u64 {
+/// The piece of code for a function that is not seen, made once; for others the function itself. `None`: there is no memory.
+fn piece_for(target: u64) -> Option<u64> {
     let (pieces, code) = (&raw mut PIECES, &raw const CODE);
     // SAFETY: guarded by LOCK.
     LOCK.with(|| unsafe {
         if !(*code).as_slice().iter().any(|[start, end]| (*start..*end).contains(&target)) {
-            return target;
+            return Some(target);
         }
         let known = (*pieces).entry((target, 1));
         if *known == 0 {
             *known = passage::piece(target);
         }
-        if *known == 0 { target } else { *known }
+        Some(*known).filter(|known| *known != 0)
     })
 }
 

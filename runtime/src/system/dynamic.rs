@@ -90,6 +90,13 @@ impl Module<'_> {
         self.headers.iter().find(|header| header.kind == SEALED)
     }
 
+    /// Whether the loader made the page of a place read-only: it spares the last one where that holds other data, too.
+    fn is_sealed(&self, place: u64) -> bool {
+        const PAGE: u64 = 4096;
+        let whole = |it: &ProgramHeader| it.address / PAGE..(it.address + it.memory_size) / PAGE;
+        self.sealed().is_some_and(|it| whole(it).contains(&(place / PAGE)))
+    }
+
     /// The slots that the loader fills with addresses of functions by their names.
     pub fn each_slot(&self, mut visit: impl FnMut(Slot)) {
         // R_X86_64_64 (without an addend), R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT.
@@ -109,8 +116,7 @@ impl Module<'_> {
                 // SAFETY: a symbol of the loaded table: the offset of its name, then a byte with its type.
                 let (name, kind) = unsafe { (*(symbol as *const u32), *((symbol + 4) as *const u8) & 15) };
                 if !DATA.contains(&kind) {
-                    let is_sealed = self.sealed().is_some_and(|it| place.wrapping_sub(it.address) < it.memory_size);
-                    visit(Slot { place: self.base + place, name: strings + u64::from(name), is_sealed });
+                    visit(Slot { place: self.base + place, name: strings + u64::from(name), is_sealed: self.is_sealed(place) });
                 }
             }
         }
