@@ -166,8 +166,7 @@ impl State {
 
 /// From an address on, where nobody knows what begins there.
 fn window(address: u64, end: u64) -> (u64, u64, bool) {
-    let start = address & !7;
-    (start, WINDOW.min(end - start), true)
+    (address, WINDOW.min(end - address), true)
 }
 
 fn stack_at(address: u64) -> Option<(u64, u64, bool)> {

@@ -44,10 +44,6 @@ pub struct RunOptions {
     /// How many processes of the program are recorded, each on its own; later ones run unobserved. 0: all.
     #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Recording")]
     pub processes: u64,
-    /// Record calls of instrumented code into linked libraries without instrumentation, with the memory that their arguments lead
-    /// to. Predictions then go on in spite of such libraries, and keep what their calls may have ordered. Needs a serial policy.
-    #[arg(long, help_heading = "Recording")]
-    pub unseen_calls: bool,
     #[command(flatten)]
     pub filter: FilterOptions,
     #[command(flatten)]
@@ -87,4 +83,8 @@ pub struct FilterOptions {
     /// Record every access, repetitions too.
     #[arg(long, conflicts_with = "filter", help_heading = "Recording")]
     pub every_access: bool,
+    /// Record calls of instrumented code into linked libraries without instrumentation, with the memory that their arguments lead
+    /// to. Predictions then go on in spite of such libraries, and keep what their calls may have ordered. Needs a serial policy.
+    #[arg(long, help_heading = "Recording")]
+    pub unseen_calls: bool,
 }
