@@ -456,7 +456,6 @@ impl<'a> Loader<'a> {
             self.handovers.ends(last.thread, last.ordinal);
         }
         let (objects, ids) = self.space.into_objects();
-        let gaps = self.gaps.finish(accesses_executed.len());
         let trace = Trace {
             mode: if header.mode == RunMode::Serial { Mode::Serial } else { Mode::Free },
             threads: self.threads.into_threads(|handle| ids[handle as usize]),
@@ -467,7 +466,7 @@ impl<'a> Loader<'a> {
             events: self.events,
             semaphores: self.semaphores,
             complete: self.shortcomings.is_empty(),
-            gaps,
+            gaps: self.gaps.finish(accesses_executed.len()),
             kept: Vec::new(),
             not_reexecutable_from: self.not_reexecutable_from,
         };

@@ -40,6 +40,10 @@ const VISITED: u64 = 3;
 struct State {
     /// Small blocks. Key: address / [`PER_WORD`], [`BEGINS`]; and address, [`SIZE`].
     blocks: Map,
+    /// The first address of any small block, the first one behind all of them, and the size of the largest.
+    lowest: u64,
+    highest: u64,
+    largest: u64,
     /// First address, bytes, 1 if it may be looked into.
     large: List<[u64; 3]>,
     /// Writable segments: start, end.
@@ -59,6 +63,9 @@ impl State {
     const fn new() -> Self {
         Self {
             blocks: Map::new(),
+            lowest: u64::MAX,
+            highest: 0,
+            largest: 0,
             large: List::new(),
             segments: List::new(),
             visited: Map::new(),
@@ -72,7 +79,10 @@ impl State {
 
     /// The small block around an address: its beginning, its size.
     fn block_at(&self, address: u64) -> Option<(u64, u64, bool)> {
-        for back in 0..=SMALL / PER_WORD {
+        if !(self.lowest..self.highest).contains(&address) {
+            return None;
+        }
+        for back in 0..=self.largest.div_ceil(PER_WORD) {
             let word = (address / PER_WORD).checked_sub(back)?;
             let Some(bits) = self.blocks.get((word, BEGINS)) else { continue };
             let upto = if back == 0 { u64::MAX >> (63 - address / 16 % 64) } else { u64::MAX };
@@ -222,6 +232,9 @@ pub fn begins(address: u64, bytes: u64, mapping: bool) {
         } else {
             *state.blocks.entry((address / PER_WORD, BEGINS)) |= 1 << (address / 16 % 64);
             *state.blocks.entry((address, SIZE)) = bytes;
+            state.lowest = state.lowest.min(address);
+            state.highest = state.highest.max(address + bytes);
+            state.largest = state.largest.max(bytes);
         }
     });
 }
