@@ -1,7 +1,7 @@
 // The Account program (Figure 4.6): the main thread asks a library whether the others are alive, and joins nobody.
 // race: 5 8
 // ordered: 4 16
-// ordered: 5 17
+// ordered: 7 17
 // ordered: 5 19
 // ordered: 8 19
 #include <pthread.h>
