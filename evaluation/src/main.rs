@@ -67,6 +67,8 @@ enum Evaluation {
     Witnesses(papers::witnesses::Options),
     /// Critical sections that belong together: plain check on such bugs and their mended twins, beside other detectors.
     Correlated(papers::correlated::Options),
+    /// Libraries without instrumentation: true and false races of each technique, with and without what their calls may order.
+    Causality(papers::causality::Options),
     /// The CSP engine on programs with known bugs, its model against brute force, and what large models cost.
     Csp(papers::csp::Options),
     /// LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours.
@@ -114,6 +116,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Stores(options) => bars::stores::run(options),
         Evaluation::Witnesses(options) => papers::witnesses::run(options),
         Evaluation::Correlated(options) => papers::correlated::run(options),
+        Evaluation::Causality(options) => papers::causality::run(options),
         Evaluation::Csp(options) => papers::csp::run(options),
         Evaluation::LlvmTsan(options) => bars::llvm_tsan::run(options),
         Evaluation::Engine(options) => bars::engine::run(options),

@@ -111,6 +111,8 @@ pub mod note {
     pub const PROCESS_UNWRITTEN: u64 = 1024;
     /// Serial: the recording is a beginning of the execution, which only repeated what had happened before.
     pub const REPEATS: u64 = 512;
+    /// Calls into code without instrumentation were recorded ([`crate::control::option::UNSEEN_CALLS`]).
+    pub const UNSEEN_CALLS: u64 = 2048;
 }
 
 pub mod outcome {

@@ -80,6 +80,33 @@ pub mod module {
     pub const NO_BUILD_ID: &str = "-";
     /// In place of a newline of the path; `\xHH` (lower-case digits) stands for a byte.
     pub const NEWLINE: &str = "\\x0a";
+    /// Libraries whose synchronisation the runtime sees through interposition, by the start of their file names.
+    pub const MODELLED: [&str; 16] = [
+        "libc.so",
+        // The runtime serves their calls; what it does not serve is among the unseen functions.
+        "libgomp.so",
+        "libomp.so",
+        "libm.so",
+        "libmvec.so",
+        "libstdc++.so",
+        "libc++.so",
+        "libc++abi.so",
+        "libgcc_s.so",
+        "ld-linux",
+        "libpthread.so",
+        "librt.so",
+        "libdl.so",
+        "linux-vdso",
+        "[vdso]",
+        "libunwind.so",
+    ];
+    /// Runtimes that instrumented code calls.
+    pub const RUNTIME: [&str; 3] = ["libtsan.so", "librashomon_runtime", "libclang_rt.tsan"];
+
+    /// Whether a module needs no instrumentation, by the name of its file.
+    pub fn is_modelled(name: &[u8]) -> bool {
+        name.is_empty() || MODELLED.iter().chain(&RUNTIME).any(|known| name.starts_with(known.as_bytes()))
+    }
     /// In place of a backslash of the path that begins what looks like an escape.
     pub const BACKSLASH: &str = "\\x5c";
 }

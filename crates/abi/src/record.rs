@@ -298,6 +298,15 @@ operations! {
     /// External input, which a re-execution may not see again. Object: of a signal its number. Aux: [`sync_source`]. Arguments:
     /// accesses executed since the last operation with an ordinal; of a descriptor: [`input`].
     ExternalInput = 163, false;
+
+    /// A call of an instrumented module into one that is neither instrumented nor modelled begins. Object: the function. Aux:
+    /// [`call_aux`]. Arguments: address of its frame, number of the set of what it can reach (0: everything).
+    CallBegin = 176, true;
+    /// More of a set, which is complete when a call names it. Object: its number. Arguments: pairs of a first address and bytes
+    /// behind it; of a thread whose handle can be reached its number and [`reach::THREAD`].
+    CallReaches = 177, false;
+    /// It has returned. Object and aux: as of its begin. Argument: address of its frame.
+    CallEnd = 178, true;
 }
 
 /// Aux of `Lock…`; of `ThreadJoin` [`lock_kind::TRY`] alone.
@@ -352,6 +361,20 @@ pub mod exit_stage {
 pub mod thread_create {
     /// Nobody has to join it.
     pub const DETACHED: u16 = 1;
+}
+
+/// Aux of `CallBegin` and `CallEnd`.
+pub mod call_aux {
+    /// The frame is on no stack that is known, so that it says nothing of other calls.
+    pub const ELSEWHERE: u16 = 1;
+}
+
+/// Of `CallReaches`.
+pub mod reach {
+    /// In place of a number of bytes.
+    pub const THREAD: u64 = u64::MAX - 1;
+    /// The set of everything, which is never written out.
+    pub const EVERYTHING: u64 = 0;
 }
 
 /// Aux of `Allocate`.

@@ -173,6 +173,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
             call_timeout: CALL_TIMEOUT,
             base_time_nanoseconds: run.base_time_nanoseconds,
             accesses: Accesses::Distinct,
+            unseen_calls: false,
         },
         expected_exit: confirm.expect_exit,
         engine: Engine::Cascade,
@@ -210,6 +211,7 @@ pub fn settings_for(
             call_timeout: CALL_TIMEOUT,
             base_time_nanoseconds,
             accesses: accesses(&run.filter),
+            unseen_calls: run.filter.unseen_calls,
         },
         expected_exit: confirm.and_then(|confirm| confirm.expect_exit),
         engine: Engine::Cascade,
@@ -264,6 +266,9 @@ pub fn refuse_filter(options: &FilterOptions, command: &str) -> Result<()> {
             "`{command}` needs a recording of all accesses: --filter (or RASHOMON_FILTER) is for `rashomon check` and \
              `rashomon record`"
         );
+    }
+    if options.unseen_calls {
+        bail!("--unseen-calls is for `rashomon check` and `rashomon record`, not for `{command}`");
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 use crate::error::ConfirmError;
 use crate::execution::{Execution, Input, Output, Program, Time, execute};
 use crate::outcome::{Divergence, Outcome};
+use rashomon_abi::control::option;
 use rashomon_event::{CodePlace, Deadline, Goal, Grade, Schedule, Surroundings};
 use rashomon_trace::control::{self, After, ControlRequest, Enforcement, Policy};
 use rashomon_trace::{RunHeader, RunMode, TraceError, process_folder};
@@ -101,9 +102,10 @@ fn control_of(
 }
 
 /// The control file of all other processes: they run as they were recorded, so that they make the process again.
-fn control_of_surroundings(of: &Surroundings, quantum: u64, forcing: &Forcing) -> Result<Vec<u8>, ConfirmError> {
+fn control_of_surroundings(of: &Surroundings, schedule: &Schedule, forcing: &Forcing) -> Result<Vec<u8>, ConfirmError> {
     let policy = Policy::from_code(of.policy).ok_or(ConfirmError::NoSuchPolicy { code: of.policy })?;
-    Ok(control::encode(&ControlRequest { policy, seed: of.seed, ..request_of(quantum, forcing) })?)
+    let options = if schedule.unseen_calls { option::UNSEEN_CALLS } else { 0 };
+    Ok(control::encode(&ControlRequest { policy, seed: of.seed, options, ..request_of(schedule.quantum, forcing) })?)
 }
 
 fn request_of(quantum: u64, forcing: &Forcing) -> ControlRequest<'static> {
@@ -142,7 +144,7 @@ fn session_in_manner(
     match &schedule.surroundings {
         None => new_session(session, &control_of(schedule, after, manner, known, forcing)?),
         Some(surroundings) => {
-            new_session(session, &control_of_surroundings(surroundings, schedule.quantum, forcing)?)?;
+            new_session(session, &control_of_surroundings(surroundings, schedule, forcing)?)?;
             process_in_manner(schedule, after, manner, known, session, forcing)
         }
     }

@@ -169,6 +169,7 @@ impl<'a> Planner<'a> {
             turns: Vec::new(),
             goal: Goal::None,
             quantum: self.quantum,
+            unseen_calls: !self.trace.gaps.is_empty(),
             surroundings: None,
         }
     }

@@ -119,6 +119,9 @@ pub struct Schedule {
     pub goal: Goal,
     /// Serial parameters of the recording that a replay must share.
     pub quantum: u64,
+    /// Calls into code without instrumentation are events that positions count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unseen_calls: bool,
     /// `None`: the schedule is for the initial process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,

@@ -97,6 +97,7 @@ fn nothing() -> Schedule {
         turns: Vec::new(),
         goal: Goal::None,
         quantum: 0,
+        unseen_calls: false,
         surroundings: None,
     }
 }

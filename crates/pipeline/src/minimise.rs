@@ -435,6 +435,7 @@ mod tests {
             turns: turns.iter().map(turn).collect(),
             goal,
             quantum: 0,
+            unseen_calls: false,
             surroundings: None,
         }
     }

@@ -58,6 +58,7 @@ fn settings() -> Settings {
             call_timeout: Duration::from_secs(1),
             base_time_nanoseconds: 0,
             accesses: Accesses::Distinct,
+            unseen_calls: false,
         },
         expected_exit: None,
         engine: rashomon_pipeline::analyse::Engine::Cascade,

@@ -154,7 +154,8 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::PCT_CHANGES] = request.pct_changes;
     head[field::PCT_LENGTH] = request.pct_length;
     let provoke = if request.provoke.is_some() { option::PROVOKE } else { 0 };
-    head[field::OPTIONS] = request.options | provoke | request.enforcement.options();
+    let calls = if request.schedule.is_some_and(|schedule| schedule.unseen_calls) { option::UNSEEN_CALLS } else { 0 };
+    head[field::OPTIONS] = request.options | provoke | calls | request.enforcement.options();
     head[field::CALL_TIMEOUT_MS] = request.call_timeout_ms;
     head[field::TRACE_LIMIT] = request.trace_limit;
     head[field::ACCESS_CAP] = request.access_cap;

@@ -119,6 +119,12 @@ impl Loader<'_> {
                 self.note_external_input();
                 return None;
             }
+            Op::CallBegin => EventKind::Other(OtherOp::CallsUnseen),
+            Op::CallEnd => EventKind::Other(OtherOp::ReturnsUnseen),
+            Op::CallReaches => {
+                self.call_reaches(sync);
+                return None;
+            }
             Op::Free | Op::SignalEnter | Op::SignalExit | Op::ProcessEnd => return None,
             Op::Allocate => EventKind::Other(OtherOp::Allocates),
             Op::ThreadDetach => EventKind::Other(OtherOp::Detaches),
@@ -232,6 +238,8 @@ impl Loader<'_> {
                 };
                 self.space.place_block(kind, sync.object, (argument(0), argument(2)), Some(index));
             }
+            Op::CallBegin => self.call_begins(at, sync, index),
+            Op::CallEnd => self.call_ends(at, sync, index),
             Op::CondWaitBegin => self.cursors[at].wait_begin = Some(index),
             Op::CondSignal | Op::CondBroadcast => {
                 self.signals.insert(sync.sequence, index);

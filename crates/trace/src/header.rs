@@ -117,6 +117,10 @@ impl RunNotes {
     pub const fn process_unwritten(self) -> bool {
         self.0 & note::PROCESS_UNWRITTEN != 0
     }
+    /// Calls into code without instrumentation were recorded.
+    pub const fn unseen_calls(self) -> bool {
+        self.0 & note::UNSEEN_CALLS != 0
+    }
     /// What the rest of the set says, one phrase a note.
     fn phrases(self) -> Vec<&'static str> {
         let all = [

@@ -10,6 +10,7 @@ pub mod crash;
 pub mod dump;
 pub mod error;
 mod freed;
+mod gaps;
 pub mod header;
 pub mod identity;
 mod intern;

@@ -12,6 +12,7 @@
 use crate::convert::class_of;
 use crate::error::TraceError;
 use crate::freed;
+use crate::gaps::Gaps;
 use crate::header::{RunMode, RunState};
 use crate::identity::Identities;
 use crate::intern::{Contexts, Sites};
@@ -94,7 +95,8 @@ pub(crate) struct Loader<'a> {
     pub(crate) cursors: Vec<ThreadCursor<'a>>,
     pub(crate) events: Vec<Event>,
     pub(crate) space: Space,
-    sites: Sites,
+    pub(crate) sites: Sites,
+    pub(crate) gaps: Gaps,
     contexts: Contexts,
     pub(crate) identities: Identities,
     /// Counts that semaphores were given.
@@ -149,6 +151,7 @@ impl<'a> Loader<'a> {
             events: Vec::new(),
             space: Space::default(),
             sites: Sites::default(),
+            gaps: Gaps::default(),
             contexts: Contexts::default(),
             identities: Identities::default(),
             semaphores: BTreeMap::new(),
@@ -463,7 +466,7 @@ impl<'a> Loader<'a> {
             events: self.events,
             semaphores: self.semaphores,
             complete: self.shortcomings.is_empty(),
-            gaps: Vec::new(),
+            gaps: self.gaps.finish(accesses_executed.len()),
             kept: Vec::new(),
             not_reexecutable_from: self.not_reexecutable_from,
         };

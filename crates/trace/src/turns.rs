@@ -197,6 +197,7 @@ impl LoadedTrace {
             turns: turns.into_iter().map(|(thread, until)| Turn { thread: thread.0, until, landmark: None }).collect(),
             goal: Goal::None,
             quantum,
+            unseen_calls: !trace.gaps.is_empty(),
             surroundings: None,
         }
     }

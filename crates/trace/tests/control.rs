@@ -63,6 +63,7 @@ fn schedule() -> Schedule {
         ],
         goal: Goal::Race { turns: [1, 2] },
         quantum: 77,
+        unseen_calls: false,
         surroundings: None,
     }
 }

@@ -1,5 +1,6 @@
 //! Reproductions: the tables and figures of papers, and the traces that belong to them.
 
+pub mod causality;
 pub mod correlated;
 pub mod csp;
 mod hypothesis;

@@ -7,7 +7,7 @@
 
 use crate::detect;
 use crate::intercept::{hooks, mappings};
-use crate::record::recorder;
+use crate::record::{reach, recorder};
 use crate::serial::replay;
 use crate::system::real::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
 use crate::system::thread::{Runtime, Thread};
@@ -31,6 +31,9 @@ fn begins(thread: &Thread, address: u64, bytes: usize, site: u64, kind: u16) {
         *count - 1
     });
     replay::allocated(thread, site, ordinal, address, kind == allocation_kind::MAPPING);
+    if kind != allocation_kind::DESCRIPTOR {
+        reach::begins(address, bytes as u64 + spare, kind == allocation_kind::MAPPING);
+    }
     recorder::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, ordinal, spare]);
 }
 
@@ -49,6 +52,7 @@ pub fn freed(address: u64, bytes: u64, site: u64) {
     if address != 0
         && let Some(runtime) = Runtime::try_enter()
     {
+        reach::ends(address);
         recorder::sync(runtime.thread(), Op::Free, address, 0, site, &[]);
     }
 }
@@ -74,6 +78,7 @@ pub unsafe fn freeing(block: *mut u8, site: u64) {
     if let Some(runtime) = &runtime
         && !block.is_null()
     {
+        reach::ends(block as u64);
         recorder::sync(runtime.thread(), Op::Free, block as u64, 0, site, &[]);
     }
     // SAFETY: by the contract.
@@ -141,6 +146,7 @@ unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
     let Some(runtime) = Runtime::try_enter() else { return unsafe { __libc_realloc(block, bytes) } };
     let thread = runtime.thread();
     if !block.is_null() {
+        reach::ends(block as u64);
         recorder::sync(thread, Op::Free, block as u64, 0, site, &[]);
     }
     // SAFETY: as `realloc` is called.

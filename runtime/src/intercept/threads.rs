@@ -6,6 +6,7 @@
 use super::lock_common::deadline;
 use crate::detect;
 use crate::detect::fibers;
+use crate::intercept::gaps;
 use crate::provoke;
 use crate::record::recorder;
 use crate::serial::cancellation;
@@ -167,8 +168,14 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
     let routine = unsafe { thread.start_routine.get().unwrap_unchecked() };
     let argument = thread.start_argument.get();
     drop(runtime);
-    // SAFETY: the program's own function and argument.
-    unsafe { call_routine(routine, argument) }
+    // SAFETY: the program's own function, or the passage to it, and its argument.
+    unsafe { call_routine(passing(routine), argument) }
+}
+
+/// The routine, or what notes that it is called where its code is not seen.
+fn passing(routine: Routine) -> Routine {
+    // SAFETY: either is a function of this type.
+    unsafe { core::mem::transmute::<u64, Routine>(gaps::seen(routine as *const () as u64)) }
 }
 
 /// Whether these attributes of a new thread say which signals it blocks. Their first version that can is that of glibc 2.32.

@@ -13,7 +13,7 @@
 
 use crate::detect;
 use crate::intercept::process::ForkHandlers;
-use crate::intercept::{barrier, exits, once, timers};
+use crate::intercept::{barrier, exits, gaps, once, timers};
 use crate::openmp;
 use crate::process::init;
 use crate::provoke;
@@ -190,6 +190,7 @@ unsafe fn begin(thread: &'static Thread, cradle: &Cradle) {
         sched::only(thread);
     }
     tree::forked(thread);
+    gaps::forked();
     replay::appeared(thread);
     modules::write();
     recorder::begin(thread);

@@ -2,7 +2,7 @@
 
 use super::{fork, sources};
 use crate::detect::{self, Detector};
-use crate::intercept::{process, start};
+use crate::intercept::{gaps, process, start};
 use crate::provoke;
 use crate::record::process_tree;
 use crate::record::process_tree::Refused;
@@ -37,6 +37,7 @@ pub unsafe extern "C" fn __tsan_init() {
         // A constructor of a library that was loaded meanwhile.
         if let Some(_runtime) = Runtime::try_enter() {
             modules::write_changes();
+            gaps::look();
         }
         return;
     }
@@ -76,6 +77,7 @@ unsafe fn start(directory: &[u8; 4096]) {
     provoke::initialise();
     tree::initialise();
     modules::write();
+    gaps::look();
     // SAFETY: once, on the initial thread.
     unsafe { begin_initial_thread() };
 }

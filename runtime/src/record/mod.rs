@@ -8,5 +8,6 @@ pub mod filter;
 pub mod frames;
 pub mod origin;
 pub mod process_tree;
+pub mod reach;
 pub mod recorder;
 pub mod tree;

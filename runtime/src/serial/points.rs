@@ -68,7 +68,8 @@ fn any_point(runtime: &Runtime, op: Op, object: u64, site: u64, occasion: Occasi
     // Whether a try was a poll, its failure tells.
     endless::stands_before(thread, op as u64, object, site);
     let polls =
-        matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Acquire | Op::Blocking | Op::ThreadJoin);
+        matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Acquire | Op::Blocking | Op::ThreadJoin)
+            || is_unseen(op);
     if !(polls || op == Op::Sleep && explore::on()) {
         has_acted(thread);
     }
@@ -114,6 +115,11 @@ pub fn enforced(runtime: &Runtime, op: Op, object: u64, site: u64, access: Acces
         explore::at_synchronisation(runtime.thread(), op, object, access, site);
     }
     replay::at_synchronisation(runtime, op, object, site, access) && !explore::asks(runtime.thread())
+}
+
+/// What such a call does is not known: it may be a poll.
+const fn is_unseen(op: Op) -> bool {
+    matches!(op, Op::CallBegin | Op::CallEnd)
 }
 
 fn spin_limit() -> u32 {

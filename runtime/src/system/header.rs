@@ -37,7 +37,7 @@ pub fn newly_noted(bits: u64) -> u64 {
     bits & !word(field::NOTES).fetch_or(bits, Relaxed)
 }
 
-/// What was noted did not come about.
+/// What was noted did not come about, or does not hold any more.
 pub fn take_back(bits: u64) {
     word(field::NOTES).fetch_and(!bits, Relaxed);
 }

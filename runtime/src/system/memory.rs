@@ -190,6 +190,9 @@ impl Map {
         // SAFETY: a slot of the table.
         unsafe { ((*slot).key == key).then(|| (*slot).value) }
     }
+    pub fn len(&self) -> usize {
+        self.length
+    }
     fn grow(&mut self) {
         let old = Self { slots: self.slots, capacity: self.capacity, length: self.length };
         let capacity = (self.capacity * 2).max(128);

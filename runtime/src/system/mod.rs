@@ -4,6 +4,7 @@
 //! Calls: nothing.
 
 pub mod config;
+pub mod dynamic;
 pub mod ending;
 #[macro_use]
 pub mod entry;

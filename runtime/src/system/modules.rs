@@ -37,7 +37,7 @@ pub struct ProgramHeader {
     offset: u64,
     pub address: u64,
     physical: u64,
-    file_size: u64,
+    pub file_size: u64,
     pub memory_size: u64,
     alignment: u64,
 }
@@ -112,13 +112,13 @@ pub struct Module<'a> {
     /// Hexadecimal digits; empty if there is none.
     pub build_id: &'a [u8],
     pub path: &'a [u8],
-    headers: &'a [ProgramHeader],
+    pub(super) headers: &'a [ProgramHeader],
 }
 
 /// Of the dynamic section.
 const HASH: u64 = 4;
-const STRINGS: u64 = 5;
-const SYMBOLS: u64 = 6;
+pub(super) const STRINGS: u64 = 5;
+pub(super) const SYMBOLS: u64 = 6;
 const GNU_HASH: u64 = 0x6fff_fef5;
 
 impl Module<'_> {
@@ -136,14 +136,7 @@ impl Module<'_> {
 
     /// Whether there is such a one among the names that it refers to and does not define.
     pub fn any_undefined(&self, mut is_one: impl FnMut(&CStr) -> bool) -> bool {
-        const DYNAMIC: u32 = 2;
-        let Some(dynamic) = self.headers.iter().find(|header| header.kind == DYNAMIC) else { return false };
-        let entries = (self.base + dynamic.address) as *const [u64; 2];
-        let count = dynamic.memory_size as usize / 16;
-        // SAFETY: the module's dynamic section, loaded.
-        let entry = |tag| unsafe { (0..count).map(|at| *entries.add(at)).find(|entry| entry[0] == tag) };
-        // The loader has put addresses into most, offsets are left in those that cannot be written.
-        let table = |tag| entry(tag).map(|[_, place]| if place < self.base { self.base + place } else { place });
+        let table = |tag| self.table(tag);
         let (Some(strings), Some(symbols)) = (table(STRINGS), table(SYMBOLS)) else { return false };
         // Tables of names hold those that are defined; all others come first.
         // SAFETY: heads of the tables: four words of 32 bits, the second is where names begin; two, the second is the number of

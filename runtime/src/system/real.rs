@@ -129,6 +129,18 @@ const _: () = assert!(size_of::<Real>() == align_of::<Real>());
 
 pub(crate) use real;
 
+/// The address of a function by its name, as the program would find it; 0: there is none.
+pub fn find(name: &CStr) -> u64 {
+    // SAFETY: a terminated name; RTLD_DEFAULT. What a search that failed left to be told is none of the program's.
+    unsafe {
+        let found = dlsym(core::ptr::null_mut(), name.as_ptr());
+        if found.is_null() {
+            real!(fn dlerror() -> *const c_char)();
+        }
+        found as u64
+    }
+}
+
 /// At the start, before there is a second thread.
 pub fn look_up_all() {
     unsafe extern "C" {

@@ -83,4 +83,8 @@ pub struct FilterOptions {
     /// Record every access, repetitions too.
     #[arg(long, conflicts_with = "filter", help_heading = "Recording")]
     pub every_access: bool,
+    /// Record calls of instrumented code into linked libraries without instrumentation, with the memory that their arguments lead
+    /// to. Predictions then go on in spite of such libraries, and keep what their calls may have ordered. Needs a serial policy.
+    #[arg(long, help_heading = "Recording")]
+    pub unseen_calls: bool,
 }

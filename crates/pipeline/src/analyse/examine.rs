@@ -4,11 +4,12 @@
 //! takes long and does not look) it is left behind: it ends at its next look, or with the process. Nothing of what it had handed
 //! over before is lost.
 
+use crate::analyse::gaps::heed;
 use crate::analyse::{Analysed, Engine, analyse};
 use crate::check::budget::Deadlines;
 use crate::check::novelty::Shown;
 use crate::error::PipelineError;
-use rashomon_event::Deadline;
+use rashomon_event::{Deadline, Trace};
 use rashomon_predict::Statistics;
 use rashomon_trace::{LoadedTrace, Recording};
 use std::path::PathBuf;
@@ -35,10 +36,11 @@ pub(crate) struct Examination {
 }
 
 impl Examination {
-    pub(crate) fn begin(folder: PathBuf, engine: Engine, deadlines: &Deadlines) -> Self {
+    /// `trusted`: libraries whose calls order nothing.
+    pub(crate) fn begin(folder: PathBuf, engine: Engine, deadlines: &Deadlines, trusted: &[String]) -> Self {
         let (sender, messages) = sync_channel(WAITING);
-        let deadlines = *deadlines;
-        let thread = std::thread::spawn(move || examine(&folder, engine, &deadlines, &sender));
+        let (deadlines, trusted) = (*deadlines, trusted.to_vec());
+        let thread = std::thread::spawn(move || examine(&folder, engine, (&deadlines, &trusted), &sender));
         Self { messages, thread: Some(thread), left_behind: deadlines.left_behind, statistics: None }
     }
 
@@ -87,9 +89,17 @@ impl Examination {
 }
 
 /// Whoever does not listen any more wants nothing.
-fn examine(folder: &std::path::Path, engine: Engine, deadlines: &Deadlines, sender: &SyncSender<Message>) {
+fn examine(
+    folder: &std::path::Path,
+    engine: Engine,
+    (deadlines, trusted): (&Deadlines, &[String]),
+    sender: &SyncSender<Message>,
+) {
     let loaded = match Recording::open(folder).and_then(|recording| recording.load_until(deadlines.left_behind)) {
-        Ok(loaded) => Arc::new(loaded),
+        Ok(mut loaded) => {
+            heed(&mut loaded, trusted);
+            Arc::new(loaded)
+        }
         Err(rashomon_trace::TraceError::OutOfTime { .. }) => return,
         Err(error) => {
             let _ = sender.send(Message::Failed(error.into()));
@@ -103,5 +113,12 @@ fn examine(folder: &std::path::Path, engine: Engine, deadlines: &Deadlines, send
     let statistics = analyse(&loaded.trace, engine, deadlines.predicting, |analysed| {
         let _ = sender.send(Message::Found(analysed));
     });
+    if !loaded.trace.kept.is_empty() {
+        // What the calls may have ordered need not be so: that is for executions to show.
+        let trace = Trace { kept: Vec::new(), ..loaded.trace.clone() };
+        analyse(&trace, engine, deadlines.predicting, |analysed| {
+            let _ = sender.send(Message::Found(Analysed { despite_calls: true, ..analysed }));
+        });
+    }
     let _ = sender.send(Message::Done(statistics));
 }

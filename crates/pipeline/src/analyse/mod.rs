@@ -5,6 +5,7 @@
 pub mod agreement;
 pub(crate) mod examine;
 pub mod filter;
+pub mod gaps;
 pub mod imported;
 pub mod libraries;
 pub mod linear;
@@ -31,6 +32,8 @@ pub struct Analysed {
     pub rejected: Option<String>,
     /// No correct reordering shows it.
     pub refuted: bool,
+    /// Found as if recorded calls into unseen code ordered nothing: a suspicion.
+    pub despite_calls: bool,
 }
 
 /// Hands over each prediction as it is made, so that only one witness at a time is in memory. The checker reads the whole trace,
@@ -40,7 +43,8 @@ pub fn analyse(trace: &Trace, engine: Engine, deadline: Deadline, mut found: imp
     let options = Options { deciders: engine.deciders().to_vec(), deadline, ..Options::default() };
     predict_each(trace, &options, |prediction| {
         let refuted = prediction.refuted;
-        let mut analysed = Analysed { candidate: prediction.candidate, witness: None, rejected: None, refuted };
+        let mut analysed =
+            Analysed { candidate: prediction.candidate, witness: None, rejected: None, refuted, despite_calls: false };
         if let Some(witness) = prediction.witness {
             match checker.check(&witness) {
                 Ok(level) => analysed.witness = Some(Witness { level, ..witness }),

@@ -2,34 +2,13 @@
 //! as it comes, and synchronisation functions of libc that instrumented code calls and the runtime does not stand in for.
 
 use crate::analyse::libraries::is_trusted;
-use crate::analyse::reach::{Facts, Role, called};
+use crate::analyse::reach::{Facts, Role, called, linked};
 use crate::findings::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_event::{Trace, path_of};
+use rashomon_trace::LoadedTrace;
 use std::collections::BTreeSet;
 use std::path::Path;
-
-/// Libraries whose synchronisation the runtime sees through interposition, by the start of their file names.
-const MODELLED: [&str; 16] = [
-    "libc.so",
-    // The runtime serves their calls; what it does not serve is among the unseen functions.
-    "libgomp.so",
-    "libomp.so",
-    "libm.so",
-    "libmvec.so",
-    "libstdc++.so",
-    "libc++.so",
-    "libc++abi.so",
-    "libgcc_s.so",
-    "ld-linux",
-    "libpthread.so",
-    "librt.so",
-    "libdl.so",
-    "linux-vdso",
-    "[vdso]",
-    "libunwind.so",
-];
-const RUNTIME: [&str; 3] = ["libtsan.so", "librashomon_runtime", "libclang_rt.tsan"];
 
 /// What may have ordered events of a trace without being seen. Each list is sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +23,19 @@ pub struct Unseen {
 
 impl Unseen {
     /// `trusted`: libraries whose calls order nothing, beside those that are [known](crate::analyse::libraries::KNOWN) not to.
-    pub fn of(trace: &Trace, trusted: &[String]) -> Self {
+    /// Libraries are seen enough where calls of them were recorded with what they reach.
+    pub fn of(loaded: &LoadedTrace, trusted: &[String]) -> Self {
+        let mut unseen = Self::strict(loaded, trusted);
+        if loaded.header.notes.unseen_calls() && !unseen.libraries.is_empty() {
+            let linked = linked_libraries(&loaded.trace);
+            unseen.libraries.retain(|name| !linked.contains(name.as_str()));
+        }
+        unseen
+    }
+
+    /// The same, whatever was recorded of calls: some go through pointers, which nobody watches.
+    pub fn strict(loaded: &LoadedTrace, trusted: &[String]) -> Self {
+        let trace = &loaded.trace;
         let mut unseen = Self { functions: unseen_functions(trace), ..Self::default() };
         let mut libraries = Vec::new();
         for module in trace.modules.iter().filter(|module| !is_modelled(&module.path)) {
@@ -78,8 +69,8 @@ impl Unseen {
     }
 }
 
-/// Paths of libraries that nobody can have called. None, if a file cannot be read.
-fn never_called(trace: &Trace) -> BTreeSet<&str> {
+/// The distinct paths of the modules with what is asked of them. `None`: a file cannot be read.
+fn facts(trace: &Trace) -> Option<(BTreeSet<&str>, Vec<(Role, Facts)>)> {
     let of_module = |path: &str| {
         let file = path_of(path);
         match (is_modelled(path), is_instrumented(&file)) {
@@ -89,7 +80,21 @@ fn never_called(trace: &Trace) -> BTreeSet<&str> {
         }
     };
     let paths: BTreeSet<&str> = trace.modules.iter().map(|module| module.path.as_str()).collect();
-    let Some(modules) = paths.iter().map(|path| of_module(path)).collect::<Option<Vec<_>>>() else { return BTreeSet::new() };
+    let modules = paths.iter().map(|path| of_module(path)).collect::<Option<Vec<_>>>()?;
+    Some((paths, modules))
+}
+
+/// Names of the files of libraries that were linked with instrumented code, and not opened while the program ran: all calls that
+/// instrumented code makes of their functions by name go through slots that the runtime watches.
+fn linked_libraries(trace: &Trace) -> BTreeSet<&str> {
+    let Some((paths, modules)) = facts(trace) else { return BTreeSet::new() };
+    let linked = linked(&modules);
+    paths.into_iter().zip(linked).filter(|(_, linked)| *linked).map(|(path, _)| file_name(path)).collect()
+}
+
+/// Paths of libraries that nobody can have called. None, if a file cannot be read.
+fn never_called(trace: &Trace) -> BTreeSet<&str> {
+    let Some((paths, modules)) = facts(trace) else { return BTreeSet::new() };
     paths.into_iter().zip(called(&modules)).filter(|(_, called)| !called).map(|(path, _)| path).collect()
 }
 
@@ -214,8 +219,7 @@ fn file_name(path: &str) -> &str {
 }
 
 fn is_modelled(path: &str) -> bool {
-    let name = file_name(path);
-    name.is_empty() || MODELLED.iter().chain(&RUNTIME).any(|known| name.starts_with(known))
+    rashomon_abi::module::is_modelled(file_name(path).as_bytes())
 }
 
 /// Whether any code of a file that our runtime is linked into was compiled with instrumentation: compilers make a local

@@ -101,7 +101,7 @@ pub fn called(modules: &[(Role, Facts)]) -> Vec<bool> {
 }
 
 /// Which modules chains of needed libraries lead to from instrumented ones.
-fn linked(modules: &[(Role, Facts)]) -> Vec<bool> {
+pub fn linked(modules: &[(Role, Facts)]) -> Vec<bool> {
     let mut linked: Vec<bool> = modules.iter().map(|(role, _)| *role == Role::Instrumented).collect();
     let mut names: Vec<&String> =
         modules.iter().filter(|(role, _)| *role == Role::Instrumented).flat_map(|(_, facts)| &facts.needed).collect();

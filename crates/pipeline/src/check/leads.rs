@@ -202,6 +202,9 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
             continue;
         }
         let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());
+        if analysed.despite_calls {
+            composer.doubt(&mut finding);
+        }
         finding
             .notes
             .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));

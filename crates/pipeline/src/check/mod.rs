@@ -267,7 +267,7 @@ pub fn analyse_session<S: Symbols + ?Sized>(
     let mut leads = BTreeMap::new();
     let deadlines = Budget { predict_within: Some(within), ..Budget::NONE }.begin();
     for process in processes(session)? {
-        let mut examination = Examination::begin(process.folder, engine, &deadlines);
+        let mut examination = Examination::begin(process.folder, engine, &deadlines, symbols.trusted());
         let Some((loaded, _)) = examination.loaded()? else {
             tally.not_analysed += 1;
             continue;

@@ -126,7 +126,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
             let Ok(loaded) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
-            *known = Unseen::of(&loaded.trace, self.symbols.trusted());
+            *known = Unseen::strict(&loaded, self.symbols.trusted());
             if !known.is_empty() {
                 may_have_ordered(finding, known);
                 return Ok(false);

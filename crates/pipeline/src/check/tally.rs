@@ -108,7 +108,7 @@ impl Tally {
         if loaded.trace.mode == rashomon_event::Mode::Free {
             notes.push("recorded with threads in parallel: nothing is predicted, only suspected and proven".into());
         }
-        let unseen = Unseen::of(&loaded.trace, trusted);
+        let unseen = Unseen::of(loaded, trusted);
         let unknown: Vec<&str> = unseen.libraries.iter().chain(&unseen.standard).map(String::as_str).collect();
         if !unknown.is_empty() {
             notes.push(format!(

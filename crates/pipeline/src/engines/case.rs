@@ -276,7 +276,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         let (mut fresh, mut any) = (BTreeSet::new(), false);
         let mut all_shown = Some(Shown::default());
         for process in processes(&job.store.recording(number))? {
-            let mut examination = Examination::begin(process.folder.clone(), job.settings.engine, &self.deadlines);
+            let mut examination =
+                Examination::begin(process.folder.clone(), job.settings.engine, &self.deadlines, job.symbols.trusted());
             let Some((loaded, shown)) = examination.loaded()? else {
                 self.tally.not_analysed += 1;
                 all_shown = None;

@@ -6,7 +6,7 @@ use crate::explore::outcome::grade_of;
 use crate::explore::{ExploreSettings, Exploring, Stops, Strategy};
 use crate::findings::failure::is_own;
 use rashomon_confirm::{Attempt, Forcing, force};
-use rashomon_event::{Deadline, Schedule, counted};
+use rashomon_event::{Deadline, Schedule};
 use rashomon_explore::orders::Orders;
 use rashomon_explore::preemptions::up_to;
 use rashomon_explore::{Expected, Failure, VisibleAccesses};

@@ -24,6 +24,8 @@ pub struct Composer<'a, S: ?Sized> {
     planner: Planner<'a>,
     /// What may have ordered events without being seen: no prediction is sound then.
     unseen: Unseen,
+    /// Libraries whose calls were recorded, and may have ordered events.
+    called: Vec<String>,
     /// Accesses were left out: who wrote what a read saw is not certain.
     thinned: bool,
 }
@@ -36,7 +38,8 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             symbols,
             describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols).with_frames(&loaded.frames).with_ends(loaded),
             planner: Planner::new(&loaded.trace, quantum),
-            unseen: Unseen::of(&loaded.trace, symbols.trusted()),
+            unseen: Unseen::of(loaded, symbols.trusted()),
+            called: if loaded.trace.kept.is_empty() { Vec::new() } else { Unseen::strict(loaded, symbols.trusted()).libraries },
             thinned: {
                 let notes = loaded.header.notes;
                 notes.thinned() || notes.truncated() || notes.filtered()
@@ -104,6 +107,14 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             occurrences: candidate.occurrences,
             ..Finding::suspected(kind, candidate.evidence, finding_id(kind, places))
         }
+    }
+
+    /// Calls into unseen code may have ordered what the finding is about.
+    pub(crate) fn doubt(&self, finding: &mut Finding) {
+        if finding.verdict == Verdict::Predicted {
+            finding.verdict = Verdict::Suspected;
+        }
+        finding.unseen.clone_from(&self.called);
     }
 
     fn side_of_goal(&self, candidate: &Candidate, goal: EventIndex) -> Side {

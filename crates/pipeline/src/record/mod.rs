@@ -94,6 +94,8 @@ pub struct RecordSettings {
     /// Where virtual time begins, in every execution of this program.
     pub base_time_nanoseconds: u64,
     pub accesses: Accesses,
+    /// Serial: calls into code without instrumentation are recorded, with what they can reach.
+    pub unseen_calls: bool,
 }
 
 /// Which plain accesses are kept.
@@ -122,6 +124,15 @@ fn not_observed(session: &Path) -> PipelineError {
     }
 }
 
+fn options_of(settings: &RecordSettings) -> u64 {
+    let accesses = match settings.accesses {
+        Accesses::Distinct => 0,
+        Accesses::All => option::NO_FILTER,
+        Accesses::Needed { .. } => option::TREE,
+    };
+    accesses | if settings.unseen_calls { option::UNSEEN_CALLS } else { 0 }
+}
+
 /// Records one execution into `session`.
 pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> Result<(RecordedRun, RunHeader), PipelineError> {
     let (mode, policy) = match settings.scheduling {
@@ -137,11 +148,7 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
         processes: settings.processes,
         call_timeout_ms: u64::try_from(settings.call_timeout.as_millis()).unwrap_or(u64::MAX),
         base_time_nanoseconds: settings.base_time_nanoseconds,
-        options: match settings.accesses {
-            Accesses::Distinct => 0,
-            Accesses::All => option::NO_FILTER,
-            Accesses::Needed { .. } => option::TREE,
-        },
+        options: options_of(settings),
         filter_locations: if let Accesses::Needed { locations } = settings.accesses { locations } else { 0 },
         ..ControlRequest::default()
     };

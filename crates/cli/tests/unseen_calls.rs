@@ -1,0 +1,138 @@
+//! `--unseen-calls`: programs of `tests/programs/unseen`, each with a library without instrumentation (the same file, compiled with
+//! `LIBRARY` defined). A place that matters is marked `@N` at the end of its line. `// race: N M`: these two race, which has to be
+//! proven. `// ordered: N M`: the library orders them, which nobody may report.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use support::place::{Place, program_text};
+
+type Pair = (u32, u32);
+
+/// A program, built in a folder of its own.
+struct Built {
+    place: Place,
+    text: String,
+    file: String,
+}
+
+fn built(name: &str) -> Built {
+    let place = Place::new();
+    let file = format!("{name}.c");
+    let text = program_text(&format!("unseen/{file}"));
+    place.write(&file, &text);
+    place.must(
+        "gcc",
+        &["-O1", "-w", "-DLIBRARY", "-shared", "-fPIC", "-pthread", "-Wl,-soname,libpart.so", "-o", "libpart.so", &file],
+    );
+    let folder = format!("-Wl,-rpath,{}", place.path("").display());
+    place.rashomon(&["cc", "-g", "-O1", "-w", "-pthread", "-o", "program", &file, "libpart.so", &folder]).expect(0, &[]);
+    Built { place, text, file }
+}
+
+impl Built {
+    fn pairs(&self, word: &str) -> BTreeSet<Pair> {
+        let prefix = format!("// {word}: ");
+        let pair = |text: &str| {
+            let (one, other) = text.split_once(' ').expect("two places");
+            sorted(one.parse().expect("a number"), other.parse().expect("a number"))
+        };
+        self.text.lines().filter_map(|line| line.strip_prefix(&prefix)).map(pair).collect()
+    }
+
+    /// Marked places by line.
+    fn marks(&self) -> BTreeMap<u64, u32> {
+        let mark = |line: &str| line.rsplit_once("// @")?.1.parse().ok();
+        (1..).zip(self.text.lines()).filter_map(|(number, line)| Some((number, mark(line)?))).collect()
+    }
+
+    /// The marked places of a race; 0 where a side is elsewhere.
+    fn places(&self, finding: &Value) -> Pair {
+        let marks = self.marks();
+        let place = |side: &Value| {
+            let frames = side["stack"].as_array().into_iter().flatten();
+            let mut own = frames.filter(|frame| frame["file"].as_str().is_some_and(|file| file.ends_with(&self.file)));
+            own.next().and_then(|frame| marks.get(&frame["line"].as_u64()?)).copied().unwrap_or(0)
+        };
+        sorted(place(&finding["sides"][0]), place(&finding["sides"][1]))
+    }
+}
+
+const fn sorted(one: u32, other: u32) -> Pair {
+    if one <= other { (one, other) } else { (other, one) }
+}
+
+/// What is predicted is proven, and nothing that the library orders is shown.
+fn check(name: &str) {
+    let built = built(name);
+    let arguments =
+        ["check", "--unseen-calls", "--engines", "force", "--budget", "30", "--json", "report.json", "--show", "everything"];
+    let ended = built.place.rashomon(&[&arguments[..], &["-o", "store", "--", "./program"]].concat());
+    let report = built.place.json("report.json");
+    let (mut proven, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for finding in report["findings"].as_array().into_iter().flatten() {
+        match finding["verdict"].as_str() {
+            Some("proven") => proven.insert(built.places(finding)),
+            Some("predicted") => others.insert(built.places(finding)),
+            _ => false,
+        };
+    }
+    assert_eq!((proven, others), (built.pairs("race"), BTreeSet::new()), "proven; only predicted\n{ended}");
+}
+
+/// The recorded schedule, enforced, gives the same recording again.
+fn replays(name: &str) {
+    let place = built(name).place;
+    for (seed, policy) in [("1", "random"), ("2", "pct"), ("3", "round-robin")] {
+        let (store, again) = (format!("store-{seed}"), format!("again-{seed}"));
+        let record = ["record", "--unseen-calls", "--policy", policy, "--seed", seed, "-o", &store, "--", "./program"];
+        place.rashomon(&record).expect(0, &[]);
+        place.rashomon(&["replay", "--recording", &store, "--output", &again]).expect(0, &[]);
+        place.rashomon(&["trace", "diff", &store, &again]).expect(0, &[]);
+    }
+}
+
+/// Arguments and results of every class, exceptions, jumps, ends of threads and new processes pass through recorded calls as they
+/// do natively, whether slots are filled at the start or at the first call.
+#[test]
+fn calls_pass_on_what_they_are_given() {
+    let place = Place::new();
+    place.write("passing.cpp", include_str!("unseen_calls/passing.cpp"));
+    place.must("g++", &["-O1", "-w", "-DLIBRARY", "-shared", "-fPIC", "-pthread", "-o", "libpassing.so", "passing.cpp"]);
+    let folder = format!("-Wl,-rpath,{}", place.path("").display());
+    for binding in ["lazy", "now"] {
+        let binding = format!("-Wl,-z,{binding}");
+        let build = ["c++", "-O1", "-w", "-pthread", "-o", "program", "passing.cpp", "./libpassing.so", &folder, &binding];
+        place.rashomon(&build).expect(0, &[]);
+        let store = format!("store{binding}");
+        place.rashomon(&["record", "--unseen-calls", "-o", &store, "--", "./program"]).expect(0, &[]);
+    }
+}
+
+macro_rules! programs {
+    ($($name:ident)*) => {
+        $(mod $name {
+            #[test]
+            fn check() {
+                super::check(stringify!($name));
+            }
+            #[test]
+            fn replays() {
+                super::replays(stringify!($name));
+            }
+        })*
+
+        #[test]
+        fn every_program_has_its_tests() {
+            let files = std::fs::read_dir(support::manifest::folder().join("unseen")).expect("a folder of the sources");
+            let names: BTreeSet<String> = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned()).collect();
+            assert_eq!(names, [$(concat!(stringify!($name), ".c").to_owned()),*].into());
+        }
+    };
+}
+
+programs! {
+    account barrier callbacks counter disjoint event_loop flag lock mailbox ordinary_wait overlapping pure queue registered
+    semaphore singleton static_flag transitive two_locks
+}

@@ -1,0 +1,62 @@
+//! What recorded calls into unseen code may have ordered: the calls of a recording become orders that predictions keep.
+
+use crate::analyse::libraries::is_trusted;
+use crate::analyse::modules::is_instrumented;
+use object::{Object as _, ObjectSymbol as _, SymbolKind};
+use rashomon_event::{Address, Gap, ObjectKind, Trace, path_of};
+use rashomon_trace::LoadedTrace;
+use std::collections::BTreeMap;
+
+/// Where the variables of a module lie: first offset and first offset behind, sorted. Empty where it has no symbols.
+type Variables = Vec<(u64, u64)>;
+
+/// Fills in [`Trace::kept`]. `trusted`: see [`is_trusted`]; calls of such libraries order nothing.
+pub fn heed(loaded: &mut LoadedTrace, trusted: &[String]) {
+    let trace = &mut loaded.trace;
+    if trace.gaps.is_empty() {
+        return;
+    }
+    let orders: Vec<bool> = trace.modules.iter().map(|module| !is_trusted(&module.path, trusted)).collect();
+    let may_order = |gap: &Gap| gap.module.is_none_or(|module| orders.get(module as usize).copied().unwrap_or(true));
+    let mut gaps = std::mem::take(&mut trace.gaps);
+    let mut variables = BTreeMap::new();
+    for gap in gaps.iter_mut().filter(|gap| may_order(gap)) {
+        for range in &mut gap.reach {
+            *range = whole_variable(trace, &mut variables, *range);
+        }
+    }
+    let heeded: Vec<Gap> = gaps.iter().filter(|gap| may_order(gap)).cloned().collect();
+    trace.kept = rashomon_order::kept(trace, &heeded);
+    trace.gaps = gaps;
+}
+
+/// The runtime does not know how large static variables are, and tells so many bytes behind an address: of an instrumented module
+/// those of the variable are meant.
+fn whole_variable(trace: &Trace, known: &mut BTreeMap<u32, Variables>, (start, bytes): (Address, u64)) -> (Address, u64) {
+    let mut whole = || {
+        let object = &trace.objects[trace.object_at(start)?.index()];
+        let ObjectKind::Global { module } = object.kind else { return None };
+        let info = trace.modules.get(module as usize)?;
+        let variables = known.entry(module).or_insert_with(|| variables_of(&info.path));
+        let offset = object.machine_base.wrapping_sub(info.base).wrapping_add(start.0 - object.base.0);
+        let &(first, behind) = variables.get(variables.partition_point(|&(first, _)| first <= offset).checked_sub(1)?)?;
+        (offset < behind).then(|| (Address(start.0 - (offset - first)), behind - first))
+    };
+    whole().unwrap_or((start, bytes))
+}
+
+fn variables_of(path: &str) -> Variables {
+    let path = path_of(path);
+    if !is_instrumented(&path) {
+        return Variables::new();
+    }
+    let all = rashomon_symbolize::with_object(&path, |file| {
+        let named = file.symbols().chain(file.dynamic_symbols());
+        let variables = named.filter(|it| it.is_definition() && it.kind() == SymbolKind::Data && it.size() > 0);
+        Ok(variables.map(|it| (it.address(), it.address().saturating_add(it.size()))).collect::<Variables>())
+    });
+    let mut all = all.unwrap_or_default();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
