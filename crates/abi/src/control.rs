@@ -107,8 +107,8 @@ pub mod option {
     pub const ELASTIC: u64 = 64;
     /// With [`ELASTIC`]: no turn is enforced. The policy says who runs, and the goal's turns only tell where threads are held.
     pub const HOLD_ONLY: u64 = 128;
-    /// Serial: calls of instrumented modules into ones that are neither instrumented nor modelled are recorded, with what they can
-    /// reach.
+    /// Serial: calls of instrumented modules into ones that are neither instrumented nor modelled are recorded, with what they
+    /// can reach.
     pub const UNSEEN_CALLS: u64 = 256;
 }
 

@@ -1,6 +1,6 @@
-//! `--unseen-calls`: programs of `tests/programs/unseen`, each with a library without instrumentation (the same file, compiled with
-//! `LIBRARY` defined). A place that matters is marked `@N` at the end of its line. `// race: N M`: these two race, which has to be
-//! proven. `// ordered: N M`: the library orders them, which nobody may report.
+//! `--unseen-calls`: programs of `tests/programs/unseen`, each with a library without instrumentation (the same file, compiled
+//! with `LIBRARY` defined). A place that matters is marked `@N` at the end of its line. `// race: N M`: these two race, which has
+//! to be proven. `// ordered: N M`: the library orders them, which nobody may report.
 
 mod support;
 
@@ -126,7 +126,8 @@ macro_rules! programs {
         #[test]
         fn every_program_has_its_tests() {
             let files = std::fs::read_dir(support::manifest::folder().join("unseen")).expect("a folder of the sources");
-            let names: BTreeSet<String> = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned()).collect();
+            let name = |file: std::io::Result<std::fs::DirEntry>| file.expect("a file").file_name().into_string();
+            let names: BTreeSet<String> = files.map(|file| name(file).expect("a name")).collect();
             assert_eq!(names, [$(concat!(stringify!($name), ".c").to_owned()),*].into());
         }
     };

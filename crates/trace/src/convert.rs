@@ -18,6 +18,26 @@ const fn may_wait(sync: &SyncRecord<'_>) -> bool {
     sync.aux & lock_kind::TRY == 0
 }
 
+/// Of operations that are events of no other kind.
+const fn other_of(op: Op) -> OtherOp {
+    match op {
+        Op::Allocate => OtherOp::Allocates,
+        Op::ThreadDetach => OtherOp::Detaches,
+        Op::LockFailed | Op::SemaphoreFailed => OtherOp::FailsToLock,
+        Op::LockAgain => OtherOp::LocksAgain,
+        Op::UnlockInner => OtherOp::UnlocksInner,
+        Op::Blocking => OtherOp::MayBlock,
+        Op::Yield => OtherOp::Yields,
+        Op::Sleep => OtherOp::Sleeps,
+        Op::Fork => OtherOp::MakesProcess,
+        Op::ExitBegin => OtherOp::AsksForEnd,
+        Op::ExitGoesOn => OtherOp::EndsProcess,
+        Op::CallBegin => OtherOp::CallsUnseen,
+        Op::CallEnd => OtherOp::ReturnsUnseen,
+        _ => OtherOp::Unknown,
+    }
+}
+
 impl Loader<'_> {
     fn data(&mut self, at: usize, machine: u64) -> Address {
         self.space.translate(&mut self.cursors[at].hits, machine, 1)
@@ -119,24 +139,12 @@ impl Loader<'_> {
                 self.note_external_input();
                 return None;
             }
-            Op::CallBegin => EventKind::Other(OtherOp::CallsUnseen),
-            Op::CallEnd => EventKind::Other(OtherOp::ReturnsUnseen),
             Op::CallReaches => {
                 self.call_reaches(sync);
                 return None;
             }
             Op::Free | Op::SignalEnter | Op::SignalExit | Op::ProcessEnd => return None,
-            Op::Allocate => EventKind::Other(OtherOp::Allocates),
-            Op::ThreadDetach => EventKind::Other(OtherOp::Detaches),
-            Op::LockFailed | Op::SemaphoreFailed => EventKind::Other(OtherOp::FailsToLock),
-            Op::LockAgain => EventKind::Other(OtherOp::LocksAgain),
-            Op::UnlockInner => EventKind::Other(OtherOp::UnlocksInner),
-            Op::Blocking => EventKind::Other(OtherOp::MayBlock),
-            Op::Yield => EventKind::Other(OtherOp::Yields),
-            Op::Sleep => EventKind::Other(OtherOp::Sleeps),
-            Op::Fork => EventKind::Other(OtherOp::MakesProcess),
-            Op::ExitBegin => EventKind::Other(OtherOp::AsksForEnd),
-            Op::ExitGoesOn => EventKind::Other(OtherOp::EndsProcess),
+            op => EventKind::Other(other_of(op)),
         })
     }
 
