@@ -28,7 +28,9 @@ pub enum Sampling {
     /// As POS, among those that serve what is wanted.
     Wanted,
     /// By priorities of threads, or as POS; those last that orders make wait.
-    Ordered { pos: bool },
+    Ordered {
+        pos: bool,
+    },
 }
 
 /// Plain accesses at which threads stop.
