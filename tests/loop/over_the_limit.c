@@ -1,6 +1,6 @@
-// Three workers take orders from a queue. Each asks under the lock whether an order fits the limit, and takes it in another critical
-// section: near the limit two may both fit. What the queue counts, and what is counted of orders, is interleaved just the same,
-// and does no harm.
+// Three workers take orders from a queue. Each asks under the lock whether an order fits the limit, and takes it in another
+// critical section: near the limit two may both fit. What the queue counts, and what is counted of orders, is interleaved just
+// the same, and does no harm.
 #include <pthread.h>
 #include <stdio.h>
 

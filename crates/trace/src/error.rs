@@ -19,8 +19,8 @@ pub enum TraceError {
         directory that `rashomon record` wrote", path.display())]
     Magic { path: PathBuf, offset: u64, expected: u64, found: u64 },
 
-    #[error("{} was written by version {found} of the format, this program reads versions {oldest} to {newest} (byte {offset}); record \
-        again, or use the release that wrote it", path.display())]
+    #[error("{} was written by version {found} of the format, this program reads versions {oldest} to {newest} (byte {offset}); \
+        record again, or use the release that wrote it", path.display())]
     Version { path: PathBuf, offset: u64, found: u64, oldest: u32, newest: u32 },
 
     #[error("{} is cut short: {needed} bytes needed at byte {offset}, {available} there; record again", path.display())]

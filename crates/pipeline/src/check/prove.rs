@@ -379,7 +379,7 @@ pub fn may_be_unordered(finding: &Finding) -> bool {
 }
 
 /// Notes about schedules that did not show it begin so.
-pub(super) const IN_VAIN: &str = "forcing it ";
+pub(crate) const IN_VAIN: &str = "forcing it ";
 
 fn not_proven(finding: &mut Finding, outcome: &Outcome) {
     match outcome {

@@ -9,9 +9,9 @@
 //! output is enough; of other leads it is not, as what is printed may be meant: a progress report is read between two counts.
 //!
 //! A recording that ended wrongly is looked at first. Its schedule is enforced up to the end of the second section only: if the
-//! interleaving is the cause, the end is wrong whatever comes behind. The serial orders are the same up to the first section. Where
-//! sections span the cause they are undone with it, so the nearest ones are tried first, and one cause is enough. What ends as it
-//! should is no violation, whatever the serial orders end with.
+//! interleaving is the cause, the end is wrong whatever comes behind. The serial orders are the same up to the first section.
+//! Where sections span the cause they are undone with it, so the nearest ones are tried first, and one cause is enough. What ends
+//! as it should is no violation, whatever the serial orders end with.
 //!
 //! Limits. What a program neither prints nor ends with is not compared. The order of lines is not, either. A program whose serial
 //! orders end in more than [`MOST_OUTCOMES`] ways decides nothing.

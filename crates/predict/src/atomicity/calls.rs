@@ -1,8 +1,8 @@
 //! Which calls of functions an event belongs to.
 //!
-//! Traces tell the path of call sites that leads to an event, but no returns. A call is over when its thread does something outside
-//! of it: then the same path is another call. Limit: where a function is called again from the same place, and the thread did
-//! nothing in between that is recorded, both are taken for one call.
+//! Traces tell the path of call sites that leads to an event, but no returns. A call is over when its thread does something
+//! outside of it: then the same path is another call. Limit: where a function is called again from the same place, and the thread
+//! did nothing in between that is recorded, both are taken for one call.
 
 use rashomon_event::{ContextId, ThreadId, Trace};
 

@@ -103,7 +103,8 @@ pub struct Prediction {
     pub violated: Vec<Vec<EventIndex>>,
     /// The other thread's unit before both, or behind both, whatever is possible; only the first thread's unit is ordered.
     pub serial: Vec<Vec<EventIndex>>,
-    /// Whether the trace ended wrongly, and has the units interleaved. Then all orders are those of the trace up to the first unit.
+    /// Whether the trace ended wrongly, and has the units interleaved. Then all orders are those of the trace up to the first
+    /// unit.
     pub is_blamed: bool,
 }
 

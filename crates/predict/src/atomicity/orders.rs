@@ -48,8 +48,8 @@ impl Orders<'_, '_, '_> {
         (violated, serial)
     }
 
-    /// The same of a violation that happened: the trace up to its end, and up to its first unit with each thread's sections behind.
-    /// What came before is the same in all of them, so that only this can make the difference.
+    /// The same of a violation that happened: the trace up to its end, and up to its first unit with each thread's sections
+    /// behind. What came before is the same in all of them, so that only this can make the difference.
     pub fn of_seen(&self, suspect: &Suspect<'_>) -> (Vec<Vec<EventIndex>>, Vec<Vec<EventIndex>>) {
         let Suspect { violation, before, unit, .. } = suspect;
         let trace = self.question.index.trace;
