@@ -123,6 +123,13 @@ impl Shape {
         shape
     }
 
+    /// The critical sections around a step, without the one that it begins: who has a lock first need not be the first to leave
+    /// it, where threads wait for each other for ever.
+    fn around<'s>(&'s self, event: &'s Event) -> impl Iterator<Item = &'s Section> {
+        let sections = event.sections.iter().map(|&number| &self.sections[number]);
+        sections.filter(|section| section.begin.index != event.at.index)
+    }
+
     /// How many there are.
     pub fn events(&self) -> usize {
         self.objects.values().map(Vec::len).sum()
@@ -130,10 +137,8 @@ impl Shape {
 
     /// That one event comes before the other, as an order of steps and with their indices. `None`: it cannot be kept.
     pub fn order(&self, one: &Event, other: &Event) -> Option<(Order, Edge)> {
-        let of = |event: &Event, lock: u64| {
-            event.sections.iter().map(|&number| self.sections[number]).find(|section| section.lock == lock)
-        };
-        let common = other.sections.iter().map(|&number| self.sections[number]).find(|section| of(one, section.lock).is_some());
+        let of = |event: &Event, lock: u64| self.around(event).find(|section| section.lock == lock).copied();
+        let common = self.around(other).find(|section| of(one, section.lock).is_some());
         let (first, then) = match common {
             Some(section) => (of(one, section.lock)?.end?, section.begin),
             None => (one.at, other.at),
@@ -294,6 +299,14 @@ mod tests {
         assert_eq!((order.first.thread, order.then.thread, order.then.place), (1, 0, LOCK));
         assert_eq!(order.first.place, on(Op::Unlock, LOCK).counted_at());
         assert_eq!(edge, [(1, 5), (0, 0)]);
+    }
+
+    #[test]
+    fn of_a_lock_it_is_the_acquisitions_that_are_ordered() {
+        let shape = Shape::of(&log(&[section(0), section(1)].concat()), &HashSet::new());
+        let events = &shape.objects[&LOCK];
+        let (order, edge) = shape.order(&events[1], &events[0]).expect("nothing is in their way");
+        assert_eq!((order.first.place, edge), (LOCK, [(1, 3), (0, 0)]));
     }
 
     #[test]
