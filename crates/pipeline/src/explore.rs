@@ -10,7 +10,7 @@ mod words;
 
 pub use self::in_check::DRY;
 use self::in_check::may_be_proven;
-use self::outcome::{grade_of, happened};
+use self::outcome::{Look, grade_of, happened, look_of, of_its_length, strategy_of};
 pub use self::settings::{ExploreSettings, Stops, Strategy};
 use self::settings::{search_of, steps_of};
 use self::words::{critical_words, describe_schedule};
@@ -30,11 +30,11 @@ use rashomon_explore::file::End;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::shape::MOST_EVENTS;
 use rashomon_explore::{
-    Expected, Explorer, Failure, Minimised, Novelty, Observation, Sampling, Search, Summary, VisibleAccesses, minimise,
+    Expected, Explorer, Failure, Minimised, Novelty, Observation, Search, Summary, VisibleAccesses, minimise,
 };
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
-use rashomon_trace::{Crash, LoadedTrace};
+use rashomon_trace::LoadedTrace;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -243,13 +243,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             if is_new {
                 *last_new = *tried;
             }
-            if settings.check && *tried == 1 && observation.end == End::Steps {
-                *long = true;
-                return Go::Stop;
-            }
-            if *long && observation.end == End::Steps {
-                // It may have more to do than that. If the first one has, all have.
-                return if *tried == 2 { Go::Stop } else { Go::On };
+            if let Some(go) = of_its_length(long, *tried, observation.end == End::Steps, settings.check) {
+                return go;
             }
             let Some(failure) = observation.failure.filter(|failure| !settings.check || may_be_proven(*failure)) else {
                 // The first schedule is like that of the recording.
@@ -268,11 +263,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 observation,
                 minimised: None,
                 after: *tried,
-                strategy: match plan.sampling {
-                    Sampling::Wanted => Strategy::ReadsFrom,
-                    Sampling::Ordered { .. } => Strategy::Orders,
-                    _ => settings.strategy,
-                },
+                strategy: strategy_of(plan.sampling, settings.strategy),
                 check: settings.check,
             };
             match self.store_failure(&explorer, &shown, controls, (found, settings.check), observer) {
@@ -474,17 +465,6 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
 
 /// Time that is kept for replays, however short an execution is: the machine may be busy.
 const LEAST_FOR_REPLAYS: Duration = Duration::from_millis(500);
-
-/// What is known of a failure before its schedule is replayed: how it ended, the code that ran last, and at which address it
-/// crashed.
-type Look = (String, Option<(u32, u64)>, Option<(u64, u64)>);
-
-fn look_of(failure: Failure, observation: &Observation) -> Look {
-    let last = observation.log.steps.last().map(|step| (step.thread, step.does.site));
-    let last = last.filter(|_| !matches!(failure, Failure::Endless | Failure::TimedOut));
-    let crash = observation.header.crash.filter(Crash::is_of_an_instruction).map(|crash| (crash.signal, crash.address));
-    (failure.to_string(), last, crash)
-}
 
 /// Replays, of failures that look alike, that showed what was known, after which further ones are not replayed.
 const MOST_KNOWN: u32 = 4;

@@ -36,8 +36,8 @@ use std::time::Duration;
 /// How much slower than the recorded one a forced execution may be, and what it may take at least.
 const SLOWDOWN: u32 = 10;
 const LEAST_LIMIT: Duration = Duration::from_secs(5);
-/// The same where a race of a program that serves is forced: while one thread is held, the client that awaits its answer waits, too,
-/// and nothing ends the execution but its time. A deadlock takes the runtime longer to see.
+/// The same where a race of a program that serves is forced: while one thread is held, the client that awaits its answer waits,
+/// too, and nothing ends the execution but its time. A deadlock takes the runtime longer to see.
 const SLOWDOWN_WITH_CLIENT: u32 = 4;
 const LEAST_LIMIT_WITH_CLIENT: Duration = Duration::from_secs(1);
 

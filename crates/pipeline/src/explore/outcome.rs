@@ -1,8 +1,11 @@
-//! What executions prove of failures.
+//! What executions prove of failures, and what is known of them before.
 
+use crate::explore::Strategy;
 use rashomon_confirm::{Attempt, Ending, Outcome};
 use rashomon_event::Grade;
-use rashomon_explore::Failure;
+use rashomon_explore::explorer::Go;
+use rashomon_explore::{Failure, Observation, Sampling};
+use rashomon_trace::Crash;
 
 /// What an outcome of a replay proves of a failure.
 pub(super) fn happened(failure: Failure, attempt: &Attempt) -> bool {
@@ -28,4 +31,37 @@ pub(super) const fn grade_of(failure: Failure) -> Option<Grade> {
         // That something never ends cannot be shown by an execution.
         Failure::Endless | Failure::TimedOut => None,
     }
+}
+
+/// What is known of a failure before its schedule is replayed: how it ended, the code that ran last, and at which address it
+/// crashed.
+pub(super) type Look = (String, Option<(u32, u64)>, Option<(u64, u64)>);
+
+/// What the length of an execution says of those that follow. `is_cut`: it had more to do than a search can follow.
+pub(super) fn of_its_length(long: &mut bool, tried: u64, is_cut: bool, in_check: bool) -> Option<Go> {
+    if !is_cut {
+        return None;
+    }
+    if in_check && tried == 1 {
+        *long = true;
+        return Some(Go::Stop);
+    }
+    // It may have more to do than that. If the first one has, all have.
+    long.then_some(if tried == 2 { Go::Stop } else { Go::On })
+}
+
+/// The strategy that a schedule was made by, where some take turns.
+pub(super) const fn strategy_of(sampling: Sampling, asked: Strategy) -> Strategy {
+    match sampling {
+        Sampling::Wanted => Strategy::ReadsFrom,
+        Sampling::Ordered { .. } => Strategy::Orders,
+        _ => asked,
+    }
+}
+
+pub(super) fn look_of(failure: Failure, observation: &Observation) -> Look {
+    let last = observation.log.steps.last().map(|step| (step.thread, step.does.site));
+    let last = last.filter(|_| !matches!(failure, Failure::Endless | Failure::TimedOut));
+    let crash = observation.header.crash.filter(Crash::is_of_an_instruction).map(|crash| (crash.signal, crash.address));
+    (failure.to_string(), last, crash)
 }
