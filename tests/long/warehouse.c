@@ -1,5 +1,5 @@
-// Goods that six threads move between shelves, each with its lock: a hundred thousand steps. Each error has a lock of its own; its
-// accesses are shifted into one number, and the last one looks at it.
+// Goods that six threads move between shelves, each with its lock: a hundred thousand steps. Each error has a lock of its own;
+// its accesses are shifted into one number, and the last one looks at it.
 #include <pthread.h>
 #include <stdio.h>
 

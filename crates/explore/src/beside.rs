@@ -2,10 +2,10 @@
 //! objects are touched in orders that they have not had.
 //!
 //! Most bugs of small programs need one or two preemptions, and a search that has tried them all can say so
-//! ([`PreemptionBounding`]). Where several threads have to line up the schedules with so few are many, and none of them may fail;
-//! what steers reads ([`ReadsFrom`]) or whole orders ([`Orders`]) needs a handful then, but can never say that nothing is left. So the exhaustive search has
-//! the first [`ALONE`] schedules to itself, which are all that tiny programs have; from then on every other one is steered, by the one
-//! and the other in turn. What any of them executes teaches those that steer.
+//! ([`PreemptionBounding`]). Where several threads have to line up the schedules with so few are many, and none of them may
+//! fail; what steers reads ([`ReadsFrom`]) or whole orders ([`Orders`]) needs a handful then, but can never say that nothing is
+//! left. So the exhaustive search has the first [`ALONE`] schedules to itself, which are all that tiny programs have; from then
+//! on every other one is steered, by the one and the other in turn. What any of them executes teaches those that steer.
 //!
 //! When the exhaustive search has tried everything steering goes on up to as many schedules as that took: a program without a
 //! bug costs at most twice what trying everything within the bound costs. Where it gives up, as with more threads than it can

@@ -1,9 +1,9 @@
 //! Exploration ([`crate::explore`]): schedules of the program, a batch at a time.
 //!
 //! In a check all schedules with few preemptions are tried, fewest first, whether one fails or not: most bugs of small programs
-//! need no more. It ends when none is left, or when executions have shown nothing new for long (see [`crate::explore::DRY`]). Once
-//! its share of the budget is spent it only goes on when nobody else has anything to do, and leaves a tenth to those who compare
-//! what was found. An execution that shows an order of operations that none before it did is replayed under the
+//! need no more. It ends when none is left, or when executions have shown nothing new for long (see [`crate::explore::DRY`]).
+//! Once its share of the budget is spent it only goes on when nobody else has anything to do, and leaves a tenth to those who
+//! compare what was found. An execution that shows an order of operations that none before it did is replayed under the
 //! recorder, and becomes a recording if it shows what no recording has: so code is analysed, too, that runs in some schedules
 //! only.
 
