@@ -4,8 +4,8 @@
 //!
 //! Conservative: every register counts, whether the function takes that argument or not. Limits: arguments on the stack are not
 //! looked at; static data and stacks are looked at from the pointer on, for [`WINDOW`] bytes; mappings are told and not looked
-//! into, and so is static data of a library beyond [`MOST_STATIC`]; beyond [`MOST`] places, or [`MOST_BYTES`] looked at, everything
-//! counts as reached.
+//! into, and so is static data of a library beyond [`MOST_STATIC`]; beyond [`MOST`] places, or [`MOST_BYTES`] looked at,
+//! everything counts as reached.
 //!
 //! What is reached is a *set* with a number. The same set is told once, and no more than [`MOST_TOLD`] pairs altogether: later
 //! calls that reach something new reach everything.

@@ -147,8 +147,8 @@ impl Module<'_> {
         end <= start || end - start == 8 && unsafe { *(start as *const u64) } == start
     }
 
-    /// Whether code of the module may mention variables in `[start + 1, end)`, relative to where it stands itself. The byte at the
-    /// start is the start-up code's: it notes there that it is done, and asks whether a table that begins there is empty.
+    /// Whether code of the module may mention variables in `[start + 1, end)`, relative to where it stands itself. The byte at
+    /// the start is the start-up code's: it notes there that it is done, and asks whether a table that begins there is empty.
     fn mentions(&self, start: u64, end: u64) -> bool {
         // Bytes of a constant that stands behind the distance in an instruction.
         const BEHIND: [u64; 4] = [0, 1, 2, 4];
