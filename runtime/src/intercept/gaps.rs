@@ -1,14 +1,15 @@
 //! Calls of instrumented modules into ones that are neither instrumented nor modelled: where each begins and ends, and what it
 //! can reach.
 //!
-//! The slots through which instrumented modules call others (the procedure linkage table, and the addresses of functions that the
-//! loader wrote into their data) are made to point to a piece of code for each function, which comes to the passage
+//! The slots through which instrumented modules call others (the procedure linkage table, and the addresses of functions that
+//! the loader wrote into their data) are made to point to a piece of code for each function, which comes to the passage
 //! ([`passage`]). That notes the begin, calls the function with a copy of the arguments on the stack, and notes the end. Slots
-//! that would be filled at the first call are filled here. Threads that begin in such a function come through its piece as well.
+//! that would be filled at the first call are filled here. Threads that begin in such a function come through its piece as
+//! well.
 //!
-//! Limits: calls through pointers that a library gave out itself (tables of functions, virtual functions, `dlsym`) are not seen,
-//! nor are handlers that a library leaves with libc, nor calls of libraries that instrumented code did not need when it was
-//! loaded. A slot that is not filled yet gets the default version of its name.
+//! Limits: calls through pointers that a library gave out itself (tables of functions, virtual functions, `dlsym`) are not
+//! seen, nor are handlers that a library leaves with libc, nor calls of libraries that instrumented code did not need when it
+//! was loaded. A slot that is not filled yet gets the default version of its name.
 
 use crate::intercept::passage::{self, Entry};
 use crate::record::{reach, recorder};
