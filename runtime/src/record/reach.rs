@@ -124,7 +124,7 @@ impl State {
         if let Some(found) = self.block_at(word).or_else(|| self.large_at(word)).or_else(|| self.static_at(word)) {
             return self.reaches(found);
         }
-        for thread in all().filter(|thread| thread.handle.load(Acquire) == word && !thread.joined.get()) {
+        if let Some(thread) = all().find(|thread| thread.handle.load(Acquire) == word && !thread.joined.get()) {
             let visited = self.visited.entry((word, VISITED));
             if core::mem::replace(visited, self.searches) != self.searches {
                 self.found.push([u64::from(thread.number.get()), reach::THREAD]);
@@ -227,7 +227,7 @@ pub fn begins(address: u64, bytes: u64, mapping: bool) {
     // SAFETY: guarded by LOCK.
     LOCK.with(|| unsafe {
         let state = &mut *state;
-        if mapping || bytes > SMALL || address % 16 != 0 {
+        if mapping || bytes > SMALL || !address.is_multiple_of(16) {
             state.large.push([address, bytes, u64::from(!mapping)]);
         } else {
             *state.blocks.entry((address / PER_WORD, BEGINS)) |= 1 << (address / 16 % 64);

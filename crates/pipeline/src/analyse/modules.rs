@@ -69,8 +69,11 @@ impl Unseen {
     }
 }
 
-/// The distinct paths of the modules with what is asked of them. `None`: a file cannot be read.
-fn facts(trace: &Trace) -> Option<(BTreeSet<&str>, Vec<(Role, Facts)>)> {
+/// The distinct paths of modules, and what is asked of each.
+type FactsByPath<'a> = (BTreeSet<&'a str>, Vec<(Role, Facts)>);
+
+/// `None`: a file cannot be read.
+fn facts(trace: &Trace) -> Option<FactsByPath<'_>> {
     let of_module = |path: &str| {
         let file = path_of(path);
         match (is_modelled(path), is_instrumented(&file)) {

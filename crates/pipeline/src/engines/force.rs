@@ -87,7 +87,7 @@ enum Phase {
     #[default]
     Begin,
     Leads {
-        leads: Peekable<Enumerate<IntoIter<Lead>>>,
+        leads: Box<Peekable<Enumerate<IntoIter<Lead>>>>,
         of: usize,
     },
     Pursuit(Rounds),
@@ -127,7 +127,7 @@ impl Force {
         };
         let forcing = Forcing { deadline: until.less(whole), ..job.forcing(case.run) };
         self.forcing = Some(forcing);
-        self.phase = Phase::Leads { of: leads.len(), leads: leads.into_iter().enumerate().peekable() };
+        self.phase = Phase::Leads { of: leads.len(), leads: Box::new(leads.into_iter().enumerate().peekable()) };
         Ok(())
     }
 
