@@ -211,7 +211,7 @@ fn a_check_that_did_not_come_to_its_end_is_not_clean() {
     place.compile("race", HIDDEN_RACE);
     succeeds(&place, 1);
     let line = ["check", "--recordings", "1", "--policy", "run-to-block", "--before-each", "./restore", "--json", "report.json"];
-    place.rashomon(&[&line[..], &["--", "./race"]].concat()).expect(125, &["./restore", "1 candidate untried"]);
+    place.rashomon(&[&line[..], &["--", "./race"]].concat()).expect(125, &["./restore", "1 suspicion untried"]);
     let report = place.json("report.json");
     assert_eq!(report["status"], "incomplete");
     assert_eq!(report["run"]["interrupted"], true);

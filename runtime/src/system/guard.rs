@@ -60,8 +60,11 @@ impl Drop for Runtime {
     #[inline]
     fn drop(&mut self) {
         self.block.nesting.set(self.block.nesting.get() - 1);
-        // Code of the runtime may call interposed functions itself: compilers make calls of `memcpy` of large moves.
-        self.block.callee.set(self.callee);
+        // Code of the runtime may call interposed functions itself: compilers make calls of `memcpy` of large moves. Nothing is put
+        // back where somebody begins to watch for calls (`serial/trial`).
+        if self.block.callee.get() != 0 {
+            self.block.callee.set(self.callee);
+        }
         if config::gating()
             && self.block.nesting.get() == 0
             && let (Some(left), Some(thread)) = (LEFT.get(), self.block.thread.get())
