@@ -1,3 +1,5 @@
+// bug: near the limit two orders may both fit: each is asked for and taken in two critical sections
+// shows: failure atomicity-violation
 // Three workers take orders from a queue. Each asks under the lock whether an order fits the limit, and takes it in another
 // critical section: near the limit two may both fit. What the queue counts, and what is counted of orders, is interleaved just
 // the same, and does no harm.

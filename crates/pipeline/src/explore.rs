@@ -30,7 +30,7 @@ use rashomon_explore::file::End;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::shape::MOST_EVENTS;
 use rashomon_explore::{
-    Expected, Explorer, Failure, Minimised, Novelty, Observation, Search, Summary, VisibleAccesses, minimise,
+    Expected, ExploreError, Explorer, Failure, Minimised, Novelty, Observation, Search, Summary, VisibleAccesses, minimise,
 };
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
@@ -236,7 +236,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let explorer = parts.explorer(program, settings, total);
         let limits = Limits { schedules: settings.schedules, until: total.less(exploring.replays) };
         let mut refused = None;
-        let go = explorer.batch(search.as_mut(), limits, running, &mut |plan, observation| {
+        let went = explorer.batch(search.as_mut(), limits, running, &mut |plan, observation| {
             *tried += 1;
             observer.progress(Progress::Exploring { schedules: *tried, found: found.len() });
             let is_new = settings.check && novelty.learn(&observation.log) > 0;
@@ -282,7 +282,12 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 }
             }
             if settings.all { Go::On } else { Go::Stop }
-        })?;
+        });
+        let go = match went {
+            // What so long an execution does may be more than its process may write.
+            Err(ExploreError::NotObserved) if *long => Go::Stop,
+            other => other?,
+        };
         if *long && *tried == 1 && refused.is_none() {
             exploring.begin_long();
             return Ok(!total.is_over());
