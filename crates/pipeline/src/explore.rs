@@ -10,7 +10,7 @@ mod words;
 
 pub use self::in_check::DRY;
 use self::in_check::may_be_proven;
-use self::outcome::{Look, grade_of, happened, look_of, of_its_length, strategy_of};
+use self::outcome::{Look, grade_of, happened, look_of, of_its_length, strategy_of, unless_too_much};
 pub use self::settings::{ExploreSettings, Stops, Strategy};
 use self::settings::{search_of, steps_of};
 use self::words::{critical_words, describe_schedule};
@@ -30,7 +30,7 @@ use rashomon_explore::file::End;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::shape::MOST_EVENTS;
 use rashomon_explore::{
-    Expected, ExploreError, Explorer, Failure, Minimised, Novelty, Observation, Search, Summary, VisibleAccesses, minimise,
+    Expected, Explorer, Failure, Minimised, Novelty, Observation, Search, Summary, VisibleAccesses, minimise,
 };
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
@@ -283,11 +283,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             if settings.all { Go::On } else { Go::Stop }
         });
-        let go = match went {
-            // What so long an execution does may be more than its process may write.
-            Err(ExploreError::NotObserved) if *long => Go::Stop,
-            other => other?,
-        };
+        let go = unless_too_much(went, *long)?;
         if *long && *tried == 1 && refused.is_none() {
             exploring.begin_long();
             return Ok(!total.is_over());

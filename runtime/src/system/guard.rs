@@ -60,8 +60,8 @@ impl Drop for Runtime {
     #[inline]
     fn drop(&mut self) {
         self.block.nesting.set(self.block.nesting.get() - 1);
-        // Code of the runtime may call interposed functions itself: compilers make calls of `memcpy` of large moves. Nothing is put
-        // back where somebody begins to watch for calls (`serial/trial`).
+        // Code of the runtime may call interposed functions itself: compilers make calls of `memcpy` of large moves. Nothing is
+        // put back where somebody begins to watch for calls (`serial/trial`).
         if self.block.callee.get() != 0 {
             self.block.callee.set(self.callee);
         }

@@ -4,7 +4,7 @@ use crate::explore::Strategy;
 use rashomon_confirm::{Attempt, Ending, Outcome};
 use rashomon_event::Grade;
 use rashomon_explore::explorer::Go;
-use rashomon_explore::{Failure, Observation, Sampling};
+use rashomon_explore::{ExploreError, Failure, Observation, Sampling};
 use rashomon_trace::Crash;
 
 /// What an outcome of a replay proves of a failure.
@@ -64,4 +64,12 @@ pub(super) fn look_of(failure: Failure, observation: &Observation) -> Look {
     let last = last.filter(|_| !matches!(failure, Failure::Endless | Failure::TimedOut));
     let crash = observation.header.crash.filter(Crash::is_of_an_instruction).map(|crash| (crash.signal, crash.address));
     (failure.to_string(), last, crash)
+}
+
+/// How a batch ended. What a long execution does may be more than its process may write: then there are no more.
+pub(super) fn unless_too_much(went: Result<Go, ExploreError>, long: bool) -> Result<Go, ExploreError> {
+    match went {
+        Err(ExploreError::NotObserved) if long => Ok(Go::Stop),
+        other => other,
+    }
 }
