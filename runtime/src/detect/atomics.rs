@@ -7,7 +7,7 @@
 
 use super::access::{self, How};
 use super::local;
-use super::objects::{self, Object};
+use super::objects::{self, Locked};
 use crate::detect::own::Own;
 use crate::report::options;
 use core::ffi::c_int;
@@ -43,15 +43,15 @@ fn touch(thread: &mut Own, address: u64, log2: u16, read: bool, site: u64) {
     }
 }
 
-fn receive(thread: &mut Own, object: &Object, acquires: bool) {
-    if object.released.is_empty() {
+fn receive(thread: &mut Own, object: &mut Locked, acquires: bool) {
+    if object.known().released.is_empty() {
         return;
     }
     if acquires {
         super::acquire(thread, object);
     } else {
         object.is_received(thread.detected().slot.get());
-        thread.detect.fence_pending.join(&object.released);
+        thread.detect.fence_pending.join(&object.known().released);
     }
 }
 
@@ -64,11 +64,12 @@ pub fn load<R>(thread: &mut Own, address: u64, log2: u16, order: c_int, site: u6
         return value;
     }
     match objects::find(address) {
-        Some(object) => object.lock.with(|| {
+        Some(object) => {
+            let mut object = object.lock();
             let value = execute();
-            receive(thread, object, acquires(order as u16 & 7));
+            receive(thread, &mut object, acquires(order as u16 & 7));
             value
-        }),
+        }
         None => value,
     }
 }
@@ -98,45 +99,44 @@ pub fn modify<R>(
         }
     };
     let mut passed_on = false;
-    object.lock.lock();
+    let mut object = object.lock();
     let (result, op) = execute();
     match op {
-        Op::AtomicStore if object.flags & objects::flag::TOLD != 0 => {
+        Op::AtomicStore if object.has(objects::flag::TOLD) => {
             if releases(order) {
-                object.released.join(&thread.detect.clock);
-                object.last_slot = u32::MAX;
+                object.known().released.join(&thread.detect.clock);
+                object.last_slot.set(u32::MAX);
                 passed_on = true;
             }
         }
         Op::AtomicStore => {
             if releases(order) {
-                object.released.assign(&thread.detect.clock);
-                object.last_slot = thread.detected().slot.get();
-                object.last_epoch = thread.detected().epoch.get();
+                object.known().released.assign(&thread.detect.clock);
+                object.is_released_at(thread.detected().slot.get(), thread.detected().epoch.get());
                 passed_on = true;
             } else if thread.detect.has_fence {
-                object.released.assign(&thread.detect.fence_released);
-                object.last_slot = u32::MAX;
-            } else if object.last_slot != thread.detected().slot.get() && !KEPT.load(Relaxed) {
-                object.released.clear();
-                object.last_slot = u32::MAX;
+                object.known().released.assign(&thread.detect.fence_released);
+                object.last_slot.set(u32::MAX);
+            } else if object.last_slot.get() != thread.detected().slot.get() && !KEPT.load(Relaxed) {
+                object.known().released.clear();
+                object.last_slot.set(u32::MAX);
             }
         }
         Op::AtomicRmw => {
-            receive(thread, object, acquires(order));
+            receive(thread, &mut object, acquires(order));
             if releases(order) {
-                object.released.join(&thread.detect.clock);
+                object.known().released.join(&thread.detect.clock);
                 passed_on = true;
             } else if thread.detect.has_fence {
-                object.released.join(&thread.detect.fence_released);
+                object.known().released.join(&thread.detect.fence_released);
             }
             if releasing {
-                object.last_slot = u32::MAX;
+                object.last_slot.set(u32::MAX);
             }
         }
-        _ => receive(thread, object, acquires(failure)),
+        _ => receive(thread, &mut object, acquires(failure)),
     }
-    object.lock.unlock();
+    drop(object);
     if passed_on {
         local::epoch_ends(thread);
     }

@@ -5,6 +5,7 @@
 use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use crate::system::lock::RawLock;
+use crate::system::shared::Shared;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 /// Set in tags that name blocks.
@@ -13,22 +14,33 @@ const MAX_BLOCKS: u32 = 1 << 27;
 /// How far back a block's begin is looked for.
 const MAX_LOOK_BACK: u64 = 1 << 30;
 
+/// Whoever asks while a block is freed and its record is used again may read some of either: that is a race of the program's own.
 pub struct Block {
     /// As asked for.
-    pub bytes: u64,
+    bytes: Shared<u64>,
     /// That may be used, too, behind them.
-    pub spare: u32,
-    pub stack: StackId,
-    pub thread: u32,
+    spare: Shared<u32>,
+    stack: Shared<StackId>,
+    thread: Shared<u32>,
     /// Number of the object at the first word.
     pub object: AtomicU32,
     /// Of a free record: the next one. Of a live block: the kind of external object in it.
-    next_or_tag: u32,
+    next_or_tag: Shared<u32>,
 }
 
 impl Block {
-    pub fn set_tag(&mut self, tag: u32) {
-        self.next_or_tag = tag;
+    /// As asked for.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    /// With those behind them that may be used, too.
+    pub fn usable(&self) -> u64 {
+        self.bytes.get() + u64::from(self.spare.get())
+    }
+
+    pub fn set_tag(&self, tag: u32) {
+        self.next_or_tag.set(tag);
     }
 }
 
@@ -59,12 +71,12 @@ pub fn is_block(tag: u32) -> bool {
 
 /// # Safety
 /// A number that was given out.
-unsafe fn by_number(number: u32) -> &'static mut Block {
-    // SAFETY: inside the table.
-    unsafe { &mut *BLOCKS.load(Relaxed).add(number as usize) }
+unsafe fn by_number(number: u32) -> &'static Block {
+    // SAFETY: inside the table, which is never unmapped.
+    unsafe { &*BLOCKS.load(Relaxed).add(number as usize) }
 }
 
-pub fn of_tag(tag: u32) -> Option<&'static mut Block> {
+pub fn of_tag(tag: u32) -> Option<&'static Block> {
     // SAFETY: from a tag.
     if is_block(tag) { Some(unsafe { by_number(tag & !BLOCK) }) } else { None }
 }
@@ -89,7 +101,7 @@ impl Reserve {
                 while self.count < RESERVE / 2 {
                     let number = if FREE != 0 {
                         let number = FREE - 1;
-                        FREE = by_number(number).next_or_tag;
+                        FREE = by_number(number).next_or_tag.get();
                         number
                     } else if COUNT < MAX_BLOCKS {
                         COUNT += 1;
@@ -97,7 +109,7 @@ impl Reserve {
                     } else {
                         break;
                     };
-                    by_number(number).next_or_tag = self.first;
+                    by_number(number).next_or_tag.set(self.first);
                     self.first = number + 1;
                     self.count += 1;
                 }
@@ -108,14 +120,14 @@ impl Reserve {
         }
         let number = self.first;
         // SAFETY: a free record of this reserve.
-        self.first = unsafe { by_number(number - 1).next_or_tag };
+        self.first = unsafe { by_number(number - 1).next_or_tag.get() };
         self.count -= 1;
         number
     }
 
     fn give(&mut self, number: u32) {
         // SAFETY: a record whose block is gone.
-        unsafe { by_number(number).next_or_tag = self.first };
+        unsafe { by_number(number).next_or_tag.set(self.first) };
         self.first = number + 1;
         self.count += 1;
         if self.count > RESERVE {
@@ -129,8 +141,8 @@ impl Reserve {
         LOCK.with(|| unsafe {
             while self.count > left {
                 let number = self.first;
-                self.first = by_number(number - 1).next_or_tag;
-                by_number(number - 1).next_or_tag = FREE;
+                self.first = by_number(number - 1).next_or_tag.get();
+                by_number(number - 1).next_or_tag.set(FREE);
                 FREE = number;
                 self.count -= 1;
             }
@@ -145,17 +157,17 @@ pub fn allocated(reserve: &mut Reserve, address: u64, (bytes, spare): (u64, u64)
     }
     // SAFETY: nobody else knows it yet.
     let block = unsafe { by_number(number - 1) };
-    block.bytes = bytes;
-    block.spare = spare as u32;
-    block.stack = stack;
-    block.thread = thread;
+    block.bytes.set(bytes);
+    block.spare.set(spare as u32);
+    block.stack.set(stack);
+    block.thread.set(thread);
     block.object.store(0, Relaxed);
-    block.next_or_tag = 0;
+    block.next_or_tag.set(0);
     shadow::tag(address).store(BLOCK | (number - 1), Release);
 }
 
 /// The block that begins at `address`.
-pub fn at(address: u64) -> Option<&'static mut Block> {
+pub fn at(address: u64) -> Option<&'static Block> {
     of_tag(shadow::tag(address).load(Acquire))
 }
 
@@ -175,12 +187,12 @@ pub fn find(address: u64) -> Option<Found> {
     let limit = address.saturating_sub(MAX_LOOK_BACK).max(4096);
     while at >= limit {
         if let Some(block) = of_tag(shadow::tag(at).load(Acquire)) {
-            return (address - at < (block.bytes + u64::from(block.spare)).max(1)).then_some(Found {
+            return (address - at < block.usable().max(1)).then_some(Found {
                 address: at,
-                bytes: block.bytes,
-                stack: block.stack,
-                thread: block.thread,
-                tag: block.next_or_tag,
+                bytes: block.bytes(),
+                stack: block.stack.get(),
+                thread: block.thread.get(),
+                tag: block.next_or_tag.get(),
             });
         }
         at -= 8;

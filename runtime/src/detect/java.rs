@@ -37,10 +37,7 @@ pub fn relocate(from: u64, to: u64, bytes: u64) {
         let (source, target) = (shadow::tag(from + 8 * word), shadow::tag(to + 8 * word));
         let tag = source.swap(0, AcqRel);
         target.store(tag, Release);
-        objects::each_in_word(tag, |object| {
-            object.address = object.address - from + to;
-            object.seen.slot.store(u32::MAX, Relaxed);
-        });
+        objects::each_in_word(tag, |object| object.moved(object.address() - from + to));
     };
     if to < from {
         (0..words).for_each(one);

@@ -14,7 +14,7 @@
 //! Limit: 2^24 edges at once; further ones are left out.
 
 use super::locksets::{self, LockSet};
-use super::objects::{self, Life, Object};
+use super::objects::{self, Life, Locked, Object};
 use super::shadow::reserve;
 use super::stacks::StackId;
 use super::walked;
@@ -22,8 +22,9 @@ use crate::detect::own::Own;
 use crate::report::{self, Edge as Told, Lock, options};
 use crate::system::lock::RawLock;
 use crate::system::memory::{List, Map};
+use crate::system::shared::Shared;
 use crate::system::sys;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicPtr, Ordering::*};
 
 const MAX_NODES: usize = 1 << 24;
 const MAX_EDGES: u32 = 1 << 24;
@@ -33,13 +34,13 @@ const LONGEST: usize = walked::MOST / 2;
 /// The lock that is the object of that number.
 #[repr(C)]
 struct Node {
-    /// Whose edges these are; 0: nobody's.
-    life: AtomicU64,
+    /// Whose edges these are; 0: nobody's. All else is read and written under [`LOCK`].
+    life: Shared<u64>,
     /// First edge from and to it; 0: none.
-    first: [u32; 2],
+    first: [Shared<u32>; 2],
     /// The search that came here last, and the edge it came by.
-    search: u32,
-    by: u32,
+    search: Shared<u32>,
+    by: Shared<u32>,
 }
 
 const OUT: usize = 0;
@@ -76,9 +77,21 @@ struct State {
 }
 
 impl State {
+    /// Runs `body` under [`LOCK`].
+    fn with<R>(body: impl FnOnce(&mut Self) -> R) -> R {
+        let state = &raw mut STATE;
+        // SAFETY: under the lock, which nothing here takes twice.
+        LOCK.with(|| body(unsafe { &mut *state }))
+    }
+
     /// The number of the edge between these two; 0: there is none.
-    fn edge(&mut self, from: u32, to: u32) -> &mut u64 {
+    fn between(&mut self, from: u32, to: u32) -> &mut u64 {
         self.edges.entry((u64::from(from), u64::from(to)))
+    }
+
+    fn edge(&mut self, number: u32) -> &mut Edge {
+        // SAFETY: inside the table, which is never unmapped; the state is borrowed for as long.
+        unsafe { &mut *EDGES.load(Relaxed).add((number & (MAX_EDGES - 1)) as usize) }
     }
 }
 
@@ -87,18 +100,9 @@ pub fn initialise() {
     EDGES.store(reserve(MAX_EDGES as usize * size_of::<Edge>()).cast(), Release);
 }
 
-/// # Safety
-/// Under [`LOCK`]; below the table's end.
-unsafe fn node(number: u32) -> &'static mut Node {
-    // SAFETY: by the contract.
-    unsafe { &mut *NODES.load(Relaxed).add(number as usize) }
-}
-
-/// # Safety
-/// Under [`LOCK`]; a number from a list of edges.
-unsafe fn edge(number: u32) -> &'static mut Edge {
-    // SAFETY: by the contract.
-    unsafe { &mut *EDGES.load(Relaxed).add(number as usize) }
+fn node(number: u32) -> &'static Node {
+    // SAFETY: inside the table, which is never unmapped.
+    unsafe { &*NODES.load(Relaxed).add(number as usize & (MAX_NODES - 1)) }
 }
 
 const REMEMBERED: usize = 256;
@@ -151,44 +155,37 @@ fn ordered(thread: &mut Own, object: &Object, stack: StackId) {
     let local = &mut thread.detect;
     // A set that does not hold all of the locks, as it would be too large, says too little.
     let whole = locksets::elements(local.lock_set).len() == local.held.len();
-    if whole && local.orders.replace(local.lock_set, object.life) {
+    if whole && local.orders.replace(local.lock_set, object.life()) {
         return;
     }
     let held = local.held.as_slice();
-    if held.iter().any(|held| held.number == object.number) {
+    if held.iter().any(|held| held.number == object.number()) {
         return;
     }
     let mut cycle = List::new();
-    let state = &raw mut STATE;
-    LOCK.with(|| {
-        // SAFETY: under the lock, here and below.
-        let state = unsafe { &mut *state };
+    State::with(|state| {
         for held in held {
             // SAFETY: the number of an object that is held.
-            let lives = unsafe { objects::by_number(held.number).life == held.life };
-            if !lives || *state.edge(held.number, object.number) != 0 {
+            let lives = unsafe { objects::by_number(held.number).life() == held.life };
+            if !lives || *state.between(held.number, object.number()) != 0 {
                 continue;
             }
-            // SAFETY: as above.
-            unsafe {
-                let fresh = Edge {
-                    ends: [held.number, object.number],
-                    next: [0; 2],
-                    previous: [0; 2],
-                    thread: number,
-                    held_since: held.stack,
-                    asked: stack,
-                };
-                let closes = cycle.len() == 0 && find_path(state, object.number, held.number, &mut cycle);
-                if closes {
-                    cycle.push(fresh);
-                }
-                insert(state, fresh);
-                node(held.number).life.store(held.life, Relaxed);
+            let fresh = Edge {
+                ends: [held.number, object.number()],
+                next: [0; 2],
+                previous: [0; 2],
+                thread: number,
+                held_since: held.stack,
+                asked: stack,
+            };
+            let closes = cycle.len() == 0 && find_path(state, object.number(), held.number, &mut cycle);
+            if closes {
+                cycle.push(fresh);
             }
+            insert(state, fresh);
+            node(held.number).life.set(held.life);
         }
-        // SAFETY: as above.
-        unsafe { node(object.number).life.store(object.life, Relaxed) };
+        node(object.number()).life.set(object.life());
         if cycle.len() > 0 && !is_first(state, cycle.as_slice()) {
             cycle.truncate(0);
         }
@@ -199,70 +196,57 @@ fn ordered(thread: &mut Own, object: &Object, stack: StackId) {
     cycle.clear_and_free();
 }
 
-/// # Safety
-/// Under [`LOCK`].
-unsafe fn insert(state: &mut State, mut fresh: Edge) {
-    // SAFETY: by the contract.
-    unsafe {
-        let number = if state.free != 0 {
-            let number = state.free;
-            state.free = edge(number).next[OUT];
-            number
-        } else if state.used < MAX_EDGES {
-            state.used += 1;
-            state.used - 1
-        } else {
-            return;
-        };
-        for direction in [OUT, IN] {
-            let node = node(fresh.ends[direction]);
-            fresh.next[direction] = node.first[direction];
-            if node.first[direction] != 0 {
-                edge(node.first[direction]).previous[direction] = number;
-            }
-            node.first[direction] = number;
+fn insert(state: &mut State, mut fresh: Edge) {
+    let number = if state.free != 0 {
+        let number = state.free;
+        state.free = state.edge(number).next[OUT];
+        number
+    } else if state.used < MAX_EDGES {
+        state.used += 1;
+        state.used - 1
+    } else {
+        return;
+    };
+    for direction in [OUT, IN] {
+        let first = node(fresh.ends[direction]).first[direction].replace(number);
+        fresh.next[direction] = first;
+        if first != 0 {
+            state.edge(first).previous[direction] = number;
         }
-        *edge(number) = fresh;
-        *state.edge(fresh.ends[OUT], fresh.ends[IN]) = u64::from(number);
     }
+    *state.edge(number) = fresh;
+    *state.between(fresh.ends[OUT], fresh.ends[IN]) = u64::from(number);
 }
 
 /// The edges of a shortest path, if there is one.
-///
-/// # Safety
-/// Under [`LOCK`].
-unsafe fn find_path(state: &mut State, from: u32, to: u32, path: &mut List<Edge>) -> bool {
+fn find_path(state: &mut State, from: u32, to: u32, path: &mut List<Edge>) -> bool {
     state.search = state.search.wrapping_add(1);
     let search = state.search;
-    let queue = &mut state.queue;
-    queue.truncate(0);
-    queue.push(from);
-    // SAFETY: by the contract.
-    unsafe {
-        node(from).search = search;
-        let mut next = 0;
-        while next < queue.len() {
-            let mut at = node(queue.as_slice()[next]).first[OUT];
-            next += 1;
-            while at != 0 {
-                let target = edge(at).ends[IN];
-                if node(target).search != search {
-                    node(target).search = search;
-                    node(target).by = at;
-                    if target == to {
-                        let mut end = to;
-                        while end != from {
-                            let by = *edge(node(end).by);
-                            path.push(by);
-                            end = by.ends[OUT];
-                        }
-                        path.as_mut_slice().reverse();
-                        return true;
+    state.queue.truncate(0);
+    state.queue.push(from);
+    node(from).search.set(search);
+    let mut next = 0;
+    while next < state.queue.len() {
+        let mut at = node(state.queue.as_slice()[next]).first[OUT].get();
+        next += 1;
+        while at != 0 {
+            let Edge { ends: [_, target], next: [following, _], .. } = *state.edge(at);
+            if node(target).search.get() != search {
+                node(target).search.set(search);
+                node(target).by.set(at);
+                if target == to {
+                    let mut end = to;
+                    while end != from {
+                        let by = *state.edge(node(end).by.get());
+                        path.push(by);
+                        end = by.ends[OUT];
                     }
-                    queue.push(target);
+                    path.as_mut_slice().reverse();
+                    return true;
                 }
-                at = edge(at).next[OUT];
+                state.queue.push(target);
             }
+            at = following;
         }
     }
     false
@@ -300,50 +284,38 @@ fn tell(cycle: &[Edge]) {
     });
 }
 
-/// The lock is gone, or becomes another one. Under its own lock.
-pub fn forget(object: &Object) {
-    // SAFETY: inside the table; only this word is read.
-    if unsafe { (*NODES.load(Relaxed).add(object.number as usize)).life.load(Relaxed) } != object.life {
+/// The lock is gone, or becomes another one.
+pub fn forget(object: &Locked) {
+    let node = node(object.number());
+    if node.life.get() != object.life() {
         return;
     }
-    let state = &raw mut STATE;
-    LOCK.with(|| {
-        // SAFETY: under the lock.
-        unsafe { node(object.number).life.store(0, Relaxed) };
-        // SAFETY: under the lock.
-        let state = unsafe { &mut *state };
+    State::with(|state| {
+        node.life.set(0);
         for direction in [OUT, IN] {
-            // SAFETY: under the lock; numbers from lists.
-            unsafe {
-                let mut at = node(object.number).first[direction];
-                while at != 0 {
-                    let following = edge(at).next[direction];
-                    remove(state, at);
-                    at = following;
-                }
+            let mut at = node.first[direction].get();
+            while at != 0 {
+                let following = state.edge(at).next[direction];
+                remove(state, at);
+                at = following;
             }
         }
     });
 }
 
-/// # Safety
-/// Under [`LOCK`].
-unsafe fn remove(state: &mut State, number: u32) {
-    // SAFETY: by the contract.
-    unsafe {
-        let gone = *edge(number);
-        for direction in [OUT, IN] {
-            let node = node(gone.ends[direction]);
-            match gone.previous[direction] {
-                0 => node.first[direction] = gone.next[direction],
-                previous => edge(previous).next[direction] = gone.next[direction],
-            }
-            if gone.next[direction] != 0 {
-                edge(gone.next[direction]).previous[direction] = gone.previous[direction];
-            }
+fn remove(state: &mut State, number: u32) {
+    let gone = *state.edge(number);
+    for direction in [OUT, IN] {
+        let (previous, next) = (gone.previous[direction], gone.next[direction]);
+        match previous {
+            0 => node(gone.ends[direction]).first[direction].set(next),
+            _ => state.edge(previous).next[direction] = next,
         }
-        *state.edge(gone.ends[OUT], gone.ends[IN]) = 0;
-        edge(number).next[OUT] = state.free;
-        state.free = number;
+        if next != 0 {
+            state.edge(next).previous[direction] = previous;
+        }
     }
+    *state.between(gone.ends[OUT], gone.ends[IN]) = 0;
+    state.edge(number).next[OUT] = state.free;
+    state.free = number;
 }

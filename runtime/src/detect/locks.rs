@@ -97,37 +97,36 @@ pub fn created(thread: &mut Own, address: u64, kind: u32, site: u64) {
         return;
     }
     let lock = known.unwrap_or_else(|| objects::get(address, || stack));
-    lock.lock.lock();
-    if lock.recursion > 0 && kind >> objects::flag::ANNOTATED != 0 {
+    let mut lock = lock.lock();
+    if lock.recursion.get() > 0 && kind >> objects::flag::ANNOTATED != 0 {
         // A lock of the program's own may be told of while it is in use.
-        lock.flags |= kind;
-        lock.lock.unlock();
+        lock.flags.set(lock.flags.get() | kind);
         return;
     }
-    lock_order::forget(lock);
-    objects::reborn(lock, stack);
-    lock.flags = kind | objects::flag::LOCK | objects::flag::INITIALISED;
-    lock.lock.unlock();
+    lock_order::forget(&lock);
+    lock.reborn(stack);
+    lock.flags.set(kind | objects::flag::LOCK | objects::flag::INITIALISED);
 }
 
 /// A lock ceases to exist.
 pub fn destroyed(thread: &mut Own, address: u64, flags: u32, site: u64) {
     let Some(lock) = objects::find(address) else { return };
-    let own = lock.flags >> objects::flag::ANNOTATED;
+    let own = lock.flags.get() >> objects::flag::ANNOTATED;
     if (flags | own) & flag::LINKER_INIT != 0 || flags & flag::NOT_STATIC != 0 && own & flag::NOT_STATIC == 0 {
         return;
     }
     let stack = local::call_stack(thread, site);
-    lock.lock.lock();
-    let locked = lock.recursion > 0 && lock.flags & objects::flag::REPORTED == 0;
+    let mut guard = lock.lock();
+    let locked = lock.recursion.get() > 0 && !lock.has(objects::flag::REPORTED);
     let was = misuse::Subject::of(lock);
-    let last = lock.owner.checked_sub(1).map(|number| (number, lock.owner_stack, lock.last_slot, lock.last_epoch));
+    let last = lock.owner.get().checked_sub(1);
+    let last = last.map(|number| (number, lock.owner_stack.get(), lock.last_slot.get(), lock.last_epoch.get()));
     let element = objects::element(lock, false);
-    lock_order::forget(lock);
+    lock_order::forget(&guard);
     // Its life goes on until it is used again: reports of what was done under it still tell of it.
-    objects::unowned(lock);
-    lock.flags = lock.flags & !objects::flag::REPORTED | objects::flag::DESTROYED;
-    lock.lock.unlock();
+    guard.unowned();
+    lock.flags.set(lock.flags.get() & !objects::flag::REPORTED | objects::flag::DESTROYED);
+    drop(guard);
     if lock_edges() && thread.hot().ignored.get() == 0 {
         let reference = local::reference_of_call(thread, site, false);
         if reference != 0
@@ -174,7 +173,7 @@ pub fn requested(thread: &mut Own, address: u64, shared: bool, for_ever: bool, s
     }
     if for_ever {
         lock_order::acquiring(thread, object, stack);
-        if object.recursion > 0 && object.owner == thread.number.get() + 1 && !shared {
+        if object.recursion.get() > 0 && object.owner.get() == thread.number.get() + 1 && !shared {
             misuse::locks_again(object, stack);
         }
     }
@@ -184,45 +183,45 @@ pub fn requested(thread: &mut Own, address: u64, shared: bool, for_ever: bool, s
 pub fn acquired(thread: &mut Own, address: u64, how: Taking, site: u64) {
     let stack = local::call_stack(thread, site);
     let object = objects::get(address, || stack);
-    let destroyed = object.flags & objects::flag::DESTROYED != 0 && object.seen.is_unchanged(address);
+    let destroyed = object.has(objects::flag::DESTROYED) && object.seen.is_unchanged(address);
     if site != 0 {
         touch(thread, object, address, site);
     }
     let ignores = thread.detect.ignores_sync > 0;
     let mut wrong = 0;
-    object.lock.lock();
-    if object.flags & objects::flag::DESTROYED != 0 {
+    let mut locked = object.lock();
+    if object.has(objects::flag::DESTROYED) {
         if destroyed {
             wrong = warning::MUTEX_INVALID;
         }
-        let creation = object.creation;
-        objects::reborn(object, creation);
+        locked.reborn(object.creation.get());
     }
-    object.flags = object.flags & !objects::flag::DESTROYED | objects::flag::LOCK | how.kind;
-    let first = how.shared || object.recursion == 0;
+    object.flags.set(object.flags.get() & !objects::flag::DESTROYED | objects::flag::LOCK | how.kind);
+    let recursion = object.recursion.get();
+    let first = how.shared || recursion == 0;
     if how.shared {
-        if object.recursion > 0 {
+        if recursion > 0 {
             wrong = warning::MUTEX_BAD_READ_LOCK;
         }
-        object.readers += 1;
+        object.readers.set(object.readers.get() + 1);
     } else {
-        if object.recursion == 0 {
-            object.owner = thread.number.get() + 1;
-            object.owner_stack = stack;
-        } else if object.owner != thread.number.get() + 1 {
+        if recursion == 0 {
+            object.owner.set(thread.number.get() + 1);
+            object.owner_stack.set(stack);
+        } else if object.owner.get() != thread.number.get() + 1 {
             wrong = warning::MUTEX_DOUBLE_LOCK;
         }
-        object.recursion += how.times;
+        object.recursion.set(recursion + how.times);
     }
     if first && !ignores && lock_edges() {
-        super::acquire(thread, object);
+        super::acquire(thread, &mut locked);
         if !how.shared {
-            tree::acquires(thread, object);
-            thread.detect.clock.join(&object.shared);
+            tree::acquires(thread, &mut locked);
+            thread.detect.clock.join(&locked.known().shared);
         }
     }
-    let wrong = misuse::once(object, wrong);
-    object.lock.unlock();
+    let wrong = misuse::once(&locked, wrong);
+    drop(locked);
     if first {
         if !how.tries && !how.ordered {
             lock_order::acquiring(thread, object, stack);
@@ -237,11 +236,11 @@ pub fn acquired(thread: &mut Own, address: u64, how: Taking, site: u64) {
 
 fn hold(thread: &mut Own, object: &Object, shared: bool, stack: StackId) {
     let held = &mut thread.detect.held;
-    if let Some(known) = held.as_mut_slice().iter_mut().find(|held| held.number == object.number && held.shared == shared) {
+    if let Some(known) = held.as_mut_slice().iter_mut().find(|held| held.number == object.number() && held.shared == shared) {
         known.times += 1;
         return;
     }
-    held.push(Held { number: object.number, shared, times: 1, life: object.life, stack });
+    held.push(Held { number: object.number(), shared, times: 1, life: object.life(), stack });
     let set = thread.detect.lock_set;
     let next = thread.detect.steps.step(set, objects::element(object, shared), true);
     local::lock_set_changes(thread, next);
@@ -249,7 +248,7 @@ fn hold(thread: &mut Own, object: &Object, shared: bool, stack: StackId) {
 
 fn drop_hold(thread: &mut Own, object: &Object, shared: bool) {
     let held = &mut thread.detect.held;
-    let find = |held: &Held| held.number == object.number && held.shared == shared;
+    let find = |held: &Held| held.number == object.number() && held.shared == shared;
     let Some(at) = held.as_slice().iter().rposition(find) else { return };
     let known = &mut held.as_mut_slice()[at];
     known.times -= 1;
@@ -279,46 +278,46 @@ pub fn released(thread: &mut Own, address: u64, shared: bool, times: u32, site: 
     let mut wrong = 0;
     let mut passed_on = false;
     let mut count = 1;
-    object.lock.lock();
+    let mut locked = object.lock();
+    let recursion = object.recursion.get();
     if shared {
-        let own = object.flags & lock_kind::KIND_MASK as u32 == lock_kind::RWLOCK as u32;
-        if object.recursion > 0 {
+        let own = object.flags.get() & lock_kind::KIND_MASK as u32 == lock_kind::RWLOCK as u32;
+        if recursion > 0 {
             wrong = if own { warning::MUTEX_BAD_UNLOCK } else { warning::MUTEX_BAD_READ_UNLOCK };
-        } else if own && object.readers == 0 {
+        } else if own && object.readers.get() == 0 {
             wrong = warning::MUTEX_BAD_UNLOCK;
         }
-        object.readers = object.readers.saturating_sub(1);
+        object.readers.set(object.readers.get().saturating_sub(1));
         passed_on = !ignores;
         if passed_on && lock_edges() {
-            object.shared.join(&thread.detect.clock);
+            locked.known().shared.join(&thread.detect.clock);
         }
-    } else if object.recursion == 0 || object.owner != thread.number.get() + 1 {
+    } else if recursion == 0 || object.owner.get() != thread.number.get() + 1 {
         wrong = warning::MUTEX_BAD_UNLOCK;
         count = 0;
     } else {
-        count = if times == 0 { object.recursion } else { times.min(object.recursion) };
-        object.recursion -= count;
-        if object.recursion == 0 {
-            object.owner_stack = stack;
+        count = if times == 0 { recursion } else { times.min(recursion) };
+        object.recursion.set(recursion - count);
+        if count == recursion {
+            object.owner_stack.set(stack);
             passed_on = !ignores;
             if passed_on && lock_edges() {
-                let local = &thread.detect;
-                object.released.assign(&local.clock);
-                object.shared.clear();
-                object.last_slot = thread.detected().slot.get();
-                object.last_epoch = thread.detected().epoch.get();
+                let known = locked.known();
+                known.released.assign(&thread.detect.clock);
+                known.shared.clear();
+                locked.is_released_at(thread.detected().slot.get(), thread.detected().epoch.get());
                 object.received.store(false, Relaxed);
             }
         }
     }
-    let wrong = misuse::once(object, wrong);
-    let last = shared || object.recursion == 0;
-    object.lock.unlock();
+    let wrong = misuse::once(&locked, wrong);
+    let last = shared || object.recursion.get() == 0;
+    drop(locked);
     if last {
         drop_hold(thread, object, shared);
     }
     match (passed_on && lock_edges(), shared) {
-        (true, false) => local::released(thread, object.number),
+        (true, false) => local::released(thread, object.number()),
         (true, true) => local::epoch_ends(thread),
         (false, _) => tree::context_changes(thread),
     }
@@ -331,7 +330,7 @@ pub fn released(thread: &mut Own, address: u64, shared: bool, times: u32, site: 
 /// The lock's owner died; whoever gets it next finds it free.
 pub fn repaired(address: u64) {
     if let Some(object) = objects::find(address) {
-        object.lock.with(|| object.recursion = 0);
+        object.lock().recursion.set(0);
     }
 }
 
@@ -347,15 +346,16 @@ pub fn invalid(thread: &mut Own, address: u64, site: u64) {
 
 /// The memory that a lock lies in is freed by `thread`: who held it last is done with it?
 pub fn freed(thread: &mut Own, object: &Object, site: u64) {
-    if object.flags & objects::flag::LOCK == 0 || !lock_edges() || object.owner == 0 {
+    let owner = object.owner.get();
+    if !object.has(objects::flag::LOCK) || !lock_edges() || owner == 0 {
         return;
     }
-    let (slot, epoch) = (object.last_slot, object.last_epoch);
-    if object.recursion == 0 && slot != u32::MAX && slot != thread.detected().slot.get() && thread.detect.clock.get(slot) < epoch
-    {
+    let (slot, epoch) = (object.last_slot.get(), object.last_epoch.get());
+    let is_free = object.recursion.get() == 0;
+    if is_free && slot != u32::MAX && slot != thread.detected().slot.get() && thread.detect.clock.get(slot) < epoch {
         let reference = local::reference_of_call(thread, site, false);
-        if reference != 0 && access::word(thread, object.address, 1, How::FREE, reference) {
-            found::destroyed_in_use(thread, object.address, reference, object.owner - 1, object.owner_stack);
+        if reference != 0 && access::word(thread, object.address(), 1, How::FREE, reference) {
+            found::destroyed_in_use(thread, object.address(), reference, owner - 1, object.owner_stack.get());
         }
     }
 }

@@ -47,7 +47,7 @@ fn begins(thread: &mut Own, address: u64, bytes: u64, spare: u64, site: u64, sta
 pub fn freed(thread: &mut Own, address: u64, site: u64) {
     handlers::unsafe_call(thread, site);
     let Some(block) = blocks::at(address) else { return };
-    let bytes = block.bytes + u64::from(block.spare);
+    let bytes = block.usable();
     objects::each_in_word(block.object.load(Acquire), |object| locks::freed(thread, object, site));
     objects::remove(&block.object);
     objects::remove_range(address + 8, bytes.saturating_sub(8), |object| locks::freed(thread, object, site));

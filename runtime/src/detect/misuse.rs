@@ -2,7 +2,7 @@
 //!
 //! The kinds are ThreadSanitizer's. A lock that something was said about is not reported again: what follows is a consequence.
 
-use super::objects::{self, Object};
+use super::objects::{self, Locked, Object};
 use super::stacks::StackId;
 use super::walked;
 use crate::detect::own::Own;
@@ -19,16 +19,16 @@ pub struct Subject {
 
 impl Subject {
     pub fn of(object: &Object) -> Self {
-        Self { number: object.number, lock: object.as_told(true), owner_stack: object.owner_stack }
+        Self { number: object.number(), lock: object.as_told(true), owner_stack: object.owner_stack.get() }
     }
 }
 
-/// `wrong`, the first time that something is wrong with the lock; else 0. Under the object's lock.
-pub fn once(object: &mut Object, wrong: u64) -> u64 {
-    if wrong == 0 || object.flags & objects::flag::REPORTED != 0 {
+/// `wrong`, the first time that something is wrong with the lock; else 0.
+pub fn once(object: &Locked, wrong: u64) -> u64 {
+    if wrong == 0 || object.has(objects::flag::REPORTED) {
         return 0;
     }
-    object.flags |= objects::flag::REPORTED;
+    object.flags.set(object.flags.get() | objects::flag::REPORTED);
     wrong
 }
 
@@ -49,10 +49,8 @@ pub fn destroyed_locked(subject: &Subject, stack: StackId, locked_at: StackId) {
 /// The owner of a lock that cannot be taken twice is about to wait for itself.
 #[cold]
 #[inline(never)]
-pub fn locks_again(object: &mut Object, stack: StackId) {
-    object.lock.lock();
-    let wrong = once(object, warning::MUTEX_DOUBLE_LOCK);
-    object.lock.unlock();
+pub fn locks_again(object: &Object, stack: StackId) {
+    let wrong = once(&object.lock(), warning::MUTEX_DOUBLE_LOCK);
     if wrong != 0 {
         report(wrong, object, stack);
     }

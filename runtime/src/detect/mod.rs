@@ -65,7 +65,7 @@ use crate::system::tls::hot;
 use access::How;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use locks::Taking;
-use objects::Object;
+use objects::Locked;
 use rashomon_abi::record::{AccessClass, Op, allocation_kind, lock_kind, sync_source};
 
 /// Which question is asked of two accesses.
@@ -270,12 +270,13 @@ pub fn access_range(thread: &mut Own, address: u64, bytes: u64, site: u64, class
     }
 }
 
-/// The thread learns what was released to an object. Under the object's lock.
-pub fn acquire(thread: &mut Own, object: &Object) {
+/// The thread learns what was released to an object.
+pub fn acquire(thread: &mut Own, object: &mut Locked) {
     object.is_received(thread.detected().slot.get());
     let clock = &mut thread.detect.clock;
-    if object.last_slot == u32::MAX || clock.get(object.last_slot) < object.last_epoch {
-        clock.join(&object.released);
+    let slot = object.last_slot.get();
+    if slot == u32::MAX || clock.get(slot) < object.last_epoch.get() {
+        clock.join(&object.known().released);
     }
 }
 
@@ -289,11 +290,11 @@ fn release_as(thread: &mut Own, address: u64, flags: u32, site: u64) {
         return;
     }
     let object = objects::get(address, || local::call_stack(thread, site));
-    object.lock.lock();
-    object.flags |= flags;
-    object.released.join(&thread.detect.clock);
-    object.last_slot = u32::MAX;
-    object.lock.unlock();
+    let mut object = object.lock();
+    object.flags.set(object.flags.get() | flags);
+    object.known().released.join(&thread.detect.clock);
+    object.last_slot.set(u32::MAX);
+    drop(object);
     local::epoch_ends(thread);
 }
 
@@ -301,7 +302,7 @@ fn acquire_from(thread: &mut Own, address: u64) {
     if thread.detect.ignores_sync == 0
         && let Some(object) = objects::find(address)
     {
-        object.lock.with(|| acquire(thread, object));
+        acquire(thread, &mut object.lock());
     }
 }
 

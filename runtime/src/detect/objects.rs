@@ -11,7 +11,10 @@ use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use super::{blocks, lock_order};
 use crate::report::Lock;
+use crate::system::guarded::Guarded;
 use crate::system::lock::RawLock;
+use crate::system::shared::Shared;
+use core::ops::Deref;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
 /// A number that names one object of all that ever were.
@@ -25,33 +28,66 @@ const MADE_AT_ONCE: u32 = 1 << 20;
 const LIFE_BITS: u32 = 39;
 
 pub struct Object {
-    pub lock: RawLock,
-    pub number: u32,
-    pub address: u64,
-    pub life: Life,
-    /// What was released to it; of a lock: by exclusive holders.
-    pub released: Clock,
-    /// By shared holders since.
-    pub shared: Clock,
+    lock: RawLock,
+    known: Guarded<Known>,
+    number: Shared<u32>,
+    address: Shared<u64>,
+    life: Shared<Life>,
     /// `released` is exactly what this slot knew at the begin of this epoch; slot `u32::MAX`: it is not.
-    pub last_slot: u32,
-    pub last_epoch: Epoch,
+    pub last_slot: Shared<u32>,
+    pub last_epoch: Shared<Epoch>,
     /// Another slot than `last_slot` has received it.
     pub received: AtomicBool,
     /// Where it was created, or first used.
-    pub creation: StackId,
+    pub creation: Shared<StackId>,
     /// Of a lock: see `record::lock_kind`, and [`flag`].
-    pub flags: u32,
+    pub flags: Shared<u32>,
     /// Of a lock: how often its owner holds it exclusively, how many hold it shared; number + 1 of the thread that owns it, or
     /// did last; where that took it, or gave it up.
-    pub recursion: u32,
-    pub readers: u32,
-    pub owner: u32,
-    pub owner_stack: StackId,
+    pub recursion: Shared<u32>,
+    pub readers: Shared<u32>,
+    pub owner: Shared<u32>,
+    pub owner_stack: Shared<StackId>,
     pub seen: Seen,
-    next_free: u32,
+    next_free: Shared<u32>,
     /// Another one in the same word. Written before the object is found, and when none of the word's can be used any more.
-    next_in_word: u32,
+    next_in_word: Shared<u32>,
+}
+
+/// What was released to an object.
+pub struct Known {
+    /// Of a lock: by exclusive holders.
+    pub released: Clock,
+    /// By shared holders since.
+    pub shared: Clock,
+}
+
+/// An object whose lock the thread holds until this is dropped. Words of an object are written under its lock, and read at any
+/// time; what was released is for the holder alone.
+pub struct Locked<'a>(&'a Object);
+
+impl Locked<'_> {
+    #[inline(always)]
+    pub fn known(&mut self) -> &mut Known {
+        // SAFETY: under the lock, and this is the only guard of it.
+        unsafe { &mut *self.0.known.as_ptr() }
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = Object;
+
+    #[inline(always)]
+    fn deref(&self) -> &Object {
+        self.0
+    }
+}
+
+impl Drop for Locked<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.lock.unlock();
+    }
 }
 
 /// The cells of a lock's first word when a thread last looked at them, and that thread's slot.
@@ -97,27 +133,97 @@ pub mod flag {
 }
 
 impl Object {
+    #[inline(always)]
+    pub fn lock(&self) -> Locked<'_> {
+        self.lock.lock();
+        Locked(self)
+    }
+
+    #[inline(always)]
+    pub fn number(&self) -> u32 {
+        self.number.get()
+    }
+
+    pub fn address(&self) -> u64 {
+        self.address.get()
+    }
+
+    #[inline(always)]
+    pub fn life(&self) -> Life {
+        self.life.get()
+    }
+
+    #[inline(always)]
+    pub fn has(&self, flag: u32) -> bool {
+        self.flags.get() & flag != 0
+    }
+
     /// A call initialised it; its definition did not.
     pub fn is_initialised(&self) -> bool {
-        self.flags & flag::INITIALISED != 0
+        self.has(flag::INITIALISED)
     }
 
     /// As a report tells of it: held for writing, or not.
     pub fn as_told(&self, write: bool) -> Lock {
         Lock {
-            address: self.address,
+            address: self.address(),
             write,
-            destroyed: self.flags & flag::DESTROYED != 0,
+            destroyed: self.has(flag::DESTROYED),
             initialised: self.is_initialised(),
-            created: self.creation,
+            created: self.creation.get(),
         }
     }
 
-    /// What was released to it reaches a slot. Under its lock.
+    /// It moved there, while nobody used it.
+    pub fn moved(&self, address: u64) {
+        self.address.set(address);
+        self.seen.slot.store(u32::MAX, Relaxed);
+    }
+
+    /// Nobody holds it, as it is new.
+    fn begins(&self, creation: StackId, flags: u32) {
+        self.life.set(LIVES.fetch_add(1, Relaxed));
+        self.creation.set(creation);
+        self.flags.set(flags);
+        self.is_unowned();
+    }
+
+    fn is_unowned(&self) {
+        self.last_slot.set(u32::MAX);
+        self.owner.set(0);
+        self.recursion.set(0);
+        self.readers.set(0);
+        self.seen.slot.store(u32::MAX, Relaxed);
+    }
+}
+
+impl Locked<'_> {
+    /// What was released to it reaches a slot.
+    #[inline(always)]
     pub fn is_received(&self, slot: u32) {
-        if self.last_slot != slot {
+        if self.last_slot.get() != slot {
             self.received.store(true, Relaxed);
         }
+    }
+
+    /// What was released to it is exactly what a slot knew at the begin of an epoch, and nobody received it.
+    pub fn is_released_at(&self, slot: u32, epoch: Epoch) {
+        self.last_slot.set(slot);
+        self.last_epoch.set(epoch);
+    }
+
+    /// Nobody has held or used it.
+    pub fn unowned(&mut self) {
+        let known = self.known();
+        known.released.clear();
+        known.shared.clear();
+        self.is_unowned();
+    }
+
+    /// The object becomes another one at the same address.
+    pub fn reborn(&mut self, creation: StackId) {
+        self.begins(creation, self.flags.get());
+        self.unowned();
     }
 }
 
@@ -148,10 +254,10 @@ pub fn initialise() {
 }
 
 /// # Safety
-/// A number from a tag or a lock set's element. Fields are the object's own lock's.
-pub unsafe fn by_number(number: u32) -> &'static mut Object {
+/// A number from a tag or a lock set's element.
+pub unsafe fn by_number(number: u32) -> &'static Object {
     // SAFETY: inside the table, which is never unmapped.
-    unsafe { &mut *OBJECTS.load(Relaxed).add(number as usize) }
+    unsafe { &*OBJECTS.load(Relaxed).add(number as usize) }
 }
 
 /// The tag that names the object at an address.
@@ -165,7 +271,7 @@ fn slot_of(address: u64) -> &'static AtomicU32 {
 
 /// The object at an address, if there is one.
 #[inline]
-pub fn find(address: u64) -> Option<&'static mut Object> {
+pub fn find(address: u64) -> Option<&'static Object> {
     let mut number = slot_of(address).load(Acquire);
     if blocks::is_block(number) {
         return None;
@@ -173,10 +279,10 @@ pub fn find(address: u64) -> Option<&'static mut Object> {
     while number != 0 {
         // SAFETY: from a tag, or from such an object's list.
         let object = unsafe { by_number(number) };
-        if object.address == address {
+        if object.address() == address {
             return Some(object);
         }
-        number = object.next_in_word;
+        number = object.next_in_word.get();
     }
     None
 }
@@ -187,7 +293,7 @@ pub fn are_many() -> bool {
 }
 
 /// The object at an address; `creation` is asked for where it is first used, if need be.
-pub fn get(address: u64, creation: impl FnOnce() -> StackId) -> &'static mut Object {
+pub fn get(address: u64, creation: impl FnOnce() -> StackId) -> &'static Object {
     if let Some(known) = find(address) {
         return known;
     }
@@ -200,7 +306,7 @@ pub fn get(address: u64, creation: impl FnOnce() -> StackId) -> &'static mut Obj
         let number = unsafe {
             if FREE != 0 {
                 let number = FREE;
-                FREE = by_number(number).next_free;
+                FREE = by_number(number).next_free.get();
                 number
             } else {
                 let number = COUNT.fetch_add(1, Relaxed);
@@ -213,18 +319,11 @@ pub fn get(address: u64, creation: impl FnOnce() -> StackId) -> &'static mut Obj
         ALIVE.fetch_add(1, Relaxed);
         // SAFETY: nobody knows it yet.
         let object = unsafe { by_number(number) };
-        object.number = number;
-        object.address = address;
-        object.life = LIVES.fetch_add(1, Relaxed);
-        object.last_slot = u32::MAX;
-        object.creation = creation;
-        object.flags = 0;
-        object.owner = 0;
-        object.recursion = 0;
-        object.readers = 0;
-        object.seen.slot.store(u32::MAX, Relaxed);
+        object.number.set(number);
+        object.address.set(address);
+        object.begins(creation, 0);
         let slot = slot_of(address);
-        object.next_in_word = slot.load(Relaxed);
+        object.next_in_word.set(slot.load(Relaxed));
         slot.store(number, Release);
         object
     })
@@ -232,14 +331,14 @@ pub fn get(address: u64, creation: impl FnOnce() -> StackId) -> &'static mut Obj
 
 /// The lock as an element of lock sets.
 pub fn element(object: &Object, shared: bool) -> Element {
-    (object.life & ((1 << LIFE_BITS) - 1)) << (64 - LIFE_BITS) | (object.number as u64) << 1 | shared as u64
+    (object.life() & ((1 << LIFE_BITS) - 1)) << (64 - LIFE_BITS) | (object.number() as u64) << 1 | shared as u64
 }
 
 /// The lock of an element; `None` when it is no more.
-pub fn of_element(element: Element) -> Option<&'static mut Object> {
+pub fn of_element(element: Element) -> Option<&'static Object> {
     // SAFETY: the number of an object that was.
     let object = unsafe { by_number((element >> 1) as u32 & (MAX_OBJECTS - 1)) };
-    (element >> (64 - LIFE_BITS) == object.life & ((1 << LIFE_BITS) - 1)).then_some(object)
+    (element >> (64 - LIFE_BITS) == object.life() & ((1 << LIFE_BITS) - 1)).then_some(object)
 }
 
 /// Address, whether a call initialised it, and creation of a lock that is no more, if it vanished not too long ago.
@@ -254,24 +353,6 @@ pub fn of_gone_element(element: Element) -> Option<(u64, bool, StackId)> {
     })
 }
 
-/// The object becomes another one at the same address.
-pub fn reborn(object: &mut Object, creation: StackId) {
-    object.life = LIVES.fetch_add(1, Relaxed);
-    object.creation = creation;
-    unowned(object);
-}
-
-/// Nobody has held or used it.
-pub fn unowned(object: &mut Object) {
-    object.released.clear();
-    object.shared.clear();
-    object.last_slot = u32::MAX;
-    object.owner = 0;
-    object.recursion = 0;
-    object.readers = 0;
-    object.seen.slot.store(u32::MAX, Relaxed);
-}
-
 /// A forked child: an object that somebody was changing is begun anew.
 ///
 /// # Safety
@@ -282,10 +363,10 @@ pub unsafe fn forked() {
         let object = unsafe { by_number(number) };
         if object.lock.is_locked() {
             object.lock.reset();
+            let mut object = object.lock();
             // The arrays may be anybody's.
-            object.released = Clock::new();
-            object.shared = Clock::new();
-            object.last_slot = u32::MAX;
+            *object.known() = Known { released: Clock::new(), shared: Clock::new() };
+            object.last_slot.set(u32::MAX);
         }
     }
 }
@@ -301,37 +382,36 @@ pub fn remove(tag: &AtomicU32) {
         while number != 0 {
             // SAFETY: from a tag, or from such an object's list.
             let object = unsafe { by_number(number) };
-            object.lock.lock();
-            if object.flags & flag::LOCK != 0 {
+            let mut object = object.lock();
+            if object.has(flag::LOCK) {
                 let gone = &raw mut GONE;
                 // SAFETY: under the lock.
                 unsafe {
                     (*gone)[GONE_COUNT % REMEMBERED] = Gone {
-                        life: object.life,
-                        address: object.address,
+                        life: object.life(),
+                        address: object.address(),
                         initialised: object.is_initialised(),
-                        creation: object.creation,
+                        creation: object.creation.get(),
                     };
                     GONE_COUNT += 1;
                 }
             }
-            lock_order::forget(object);
-            reborn(object, 0);
-            object.address = 0;
+            lock_order::forget(&object);
+            object.reborn(0);
+            object.address.set(0);
             ALIVE.fetch_sub(1, Relaxed);
-            number = core::mem::replace(&mut object.next_in_word, 0);
+            number = object.next_in_word.replace(0);
             // SAFETY: under the lock.
             unsafe {
-                object.next_free = FREE;
-                FREE = object.number;
+                object.next_free.set(FREE);
+                FREE = object.number();
             }
-            object.lock.unlock();
         }
     });
 }
 
 /// Shows the objects that a tag names.
-pub fn each_in_word(tag: u32, mut visit: impl FnMut(&mut Object)) {
+pub fn each_in_word(tag: u32, mut visit: impl FnMut(&'static Object)) {
     let mut number = match blocks::of_tag(tag) {
         Some(block) => block.object.load(Acquire),
         None => tag,
@@ -339,7 +419,7 @@ pub fn each_in_word(tag: u32, mut visit: impl FnMut(&mut Object)) {
     while number != 0 {
         // SAFETY: from a tag, or from such an object's list.
         let object = unsafe { by_number(number) };
-        number = object.next_in_word;
+        number = object.next_in_word.get();
         visit(object);
     }
 }

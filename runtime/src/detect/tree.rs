@@ -35,7 +35,7 @@
 
 use super::clock::Epoch;
 use super::locksets::{self, LockSet};
-use super::objects::Object;
+use super::objects::Locked;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Block, GRANULE, Granule, References, When};
 use super::stacks::{self, StackId};
@@ -341,11 +341,14 @@ pub fn releases(thread: &mut Own, object: u32) {
     context_changes(thread);
 }
 
-/// A mutex is held exclusively. Under the object's lock; the context changes with the lock set.
-pub fn acquires(thread: &mut Own, object: &Object) {
+/// A mutex is held exclusively. The context changes with the lock set.
+pub fn acquires(thread: &mut Own, object: &mut Locked) {
     let slot = thread.detected().slot.get();
-    thread.detect.tree.sent.acquire(object.number, true, |epoch| {
-        object.last_slot == slot && object.last_epoch == epoch && !object.received.load(Relaxed) && object.shared.is_empty()
+    thread.detect.tree.sent.acquire(object.number(), true, |epoch| {
+        object.last_slot.get() == slot
+            && object.last_epoch.get() == epoch
+            && !object.received.load(Relaxed)
+            && object.known().shared.is_empty()
     });
 }
 

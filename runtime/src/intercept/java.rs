@@ -51,7 +51,7 @@ unsafe extern "C" fn find(from: *mut u64, to: u64) -> u64 {
         if let Some(block) = blocks::at(at) {
             // SAFETY: as above.
             unsafe { *from = at };
-            return block.bytes;
+            return block.bytes();
         }
         at += 8;
     }

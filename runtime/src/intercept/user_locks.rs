@@ -121,7 +121,7 @@ unsafe extern "C" fn pre_lock(lock: u64, flags: u32) {
         let (thread, site) = (runtime.thread(), caller());
         let stack = thread.with_own(|own| local::call_stack(own, site));
         let object = objects::get(lock, || stack);
-        if flags & flag::READ_LOCK != 0 || object.recursion == 0 || object.owner != thread.number.get() + 1 {
+        if flags & flag::READ_LOCK != 0 || object.recursion.get() == 0 || object.owner.get() != thread.number.get() + 1 {
             thread.with_own(|own| lock_order::acquiring(own, object, stack));
         }
     }
