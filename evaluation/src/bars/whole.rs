@@ -6,6 +6,8 @@
 //! `tests/scenarios` that in the second line; of `tests/provocation` and `tests/shacham` races. Programs without a bug, and the
 //! twins in which it is mended, are to end with nothing proven and nothing shown.
 
+mod corpora;
+
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
@@ -20,7 +22,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use xtask::workspace::{self, root};
 
-const BUDGET: &str = "60";
+pub const BUDGET: &str = "60";
 /// Of `tests/shacham`, those whose lockset warnings are spurious.
 const RACE_FREE_PORTS: [&str; 2] = ["figure6.cpp", "handed_over.cpp"];
 /// With --quick every so many programs.
@@ -37,6 +39,15 @@ pub struct Options {
     /// Give `check` these engines: what it would find if they were the usual ones. Without it plain `check` is measured.
     #[arg(long, value_name = "LIST")]
     pub engines: Option<String>,
+    /// Programs below this folder instead of ours, beside what ThreadSanitizer, Helgrind and DRD say of them.
+    #[arg(long, value_name = "FOLDER")]
+    pub corpora: Option<PathBuf>,
+    /// With --corpora: executions under each of the other tools.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// With --corpora: programs at the same time; without it as many as there are processors.
+    #[arg(long)]
+    pub jobs: Option<std::num::NonZeroUsize>,
     /// Machine-readable output.
     #[arg(long)]
     pub json: bool,
@@ -97,6 +108,9 @@ struct Report {
 }
 
 pub fn run(options: &Options) -> Result<bool> {
+    if let Some(folder) = &options.corpora {
+        return corpora::run(folder, options);
+    }
     let tool = workspace::build_tool()?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let mut programs = Vec::new();
@@ -253,7 +267,7 @@ pub fn check(subject: &Subject, tool: &Path, place: &Path, engines: Option<&str>
 }
 
 /// Which engine's proof it is.
-fn finder_of(finding: &Value) -> &'static str {
+pub fn finder_of(finding: &Value) -> &'static str {
     let notes = finding["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut notes = notes.map(|note| note.starts_with("found by exploration"));
     if notes.any(|explored| explored) {

@@ -3,7 +3,7 @@
 
 pub mod corpus;
 mod places;
-mod run;
+pub mod run;
 
 use crate::common::bar::{self, Bar};
 use crate::common::debian::{self, starts};
@@ -62,9 +62,7 @@ pub fn run(options: &Options) -> Result<bool> {
         bail!("--corpora FOLDER names the folder with the programs");
     };
     let folder = fs::canonicalize(folder).with_context(|| format!("cannot open {}", folder.display()))?;
-    let symbolizer = Path::new("/usr/lib/llvm-19/bin/llvm-symbolizer").is_file();
-    let sanitizer = Path::new("/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.tsan-x86_64.a").is_file();
-    debian::provide(&[("clang-19", starts("clang-19")), ("libclang-rt-19-dev", sanitizer), ("llvm-19", symbolizer)])?;
+    provide_compiler()?;
     let tool = workspace::build_tool()?;
     let exceptions: BTreeMap<String, String> = toml::from_str(EXCEPTIONS).context("exceptions.toml")?;
     let exceptions = exceptions.into_iter().map(|(key, reason)| (without_folders(&key), reason)).collect();
@@ -82,7 +80,7 @@ pub fn run(options: &Options) -> Result<bool> {
     if programs.iter().any(|program| program.libraries.iter().any(|library| library.starts_with("-lgtest"))) {
         debian::provide(&[("libgtest-dev", Path::new("/usr/include/gtest/gtest.h").is_file())])?;
     }
-    let jobs = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let jobs = jobs(options.jobs);
     let built = in_parallel(&programs, jobs, "built", |number, program| tools.build(number, program))?;
     let mut not_built = BTreeMap::new();
     let mut cases: Vec<Case> = Vec::new();
@@ -109,8 +107,20 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(bar::print(&report.bars))
 }
 
+/// So many, or as many as there are processors.
+pub fn jobs(asked: Option<std::num::NonZeroUsize>) -> usize {
+    asked.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+/// Clang with ThreadSanitizer.
+pub fn provide_compiler() -> Result<()> {
+    let symbolizer = Path::new("/usr/lib/llvm-19/bin/llvm-symbolizer").is_file();
+    let sanitizer = Path::new("/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.tsan-x86_64.a").is_file();
+    debian::provide(&[("clang-19", starts("clang-19")), ("libclang-rt-19-dev", sanitizer), ("llvm-19", symbolizer)])
+}
+
 /// Results in the order of what they are of.
-fn in_parallel<T: Sync, R: Send>(all: &[T], jobs: usize, done: &str, work: impl Fn(usize, &T) -> R + Sync) -> Result<Vec<R>> {
+pub fn in_parallel<T: Sync, R: Send>(all: &[T], jobs: usize, done: &str, work: impl Fn(usize, &T) -> R + Sync) -> Result<Vec<R>> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

@@ -26,6 +26,8 @@ const LENIENT: [&str; 6] = [
     "return-type",
 ];
 
+const LIBRARIES: [&str; 4] = ["-lm", "-lrt", "-ldl", "-pthread"];
+
 pub struct Tools {
     pub tool: PathBuf,
     pub folder: PathBuf,
@@ -62,19 +64,42 @@ impl Tools {
     /// The first line of the compiler's complaint, if it does not build.
     pub fn build(&self, number: usize, program: &Program) -> std::result::Result<Binaries, String> {
         let folder = self.scratch.join(format!("build-{number}"));
-        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let objects = self.compile(program, &folder, &["-fsanitize=thread"])?;
         let (compiler, wrapper, variable) = match program.is_cxx() {
             true => ("clang++-19", "c++", "RASHOMON_CXX"),
             false => ("clang-19", "cc", "RASHOMON_CC"),
         };
+        let binaries = Binaries { sanitizer: folder.join("sanitizer"), ours: folder.join("ours") };
+        let mut link = Command::new(compiler);
+        link.arg("-fsanitize=thread").args(&objects).arg("-o").arg(&binaries.sanitizer);
+        complain(link.args(&program.libraries).args(LIBRARIES))?;
+        let mut link = Command::new(&self.tool);
+        link.arg(wrapper).args(&objects).arg("-o").arg(&binaries.ours).env(variable, compiler);
+        complain(link.args(&program.libraries).args(LIBRARIES))?;
+        Ok(binaries)
+    }
+
+    /// The same without instrumentation.
+    pub fn build_native(&self, number: usize, program: &Program) -> std::result::Result<PathBuf, String> {
+        let folder = self.scratch.join(format!("native-{number}"));
+        let objects = self.compile(program, &folder, &[])?;
+        let binary = folder.join("native");
+        let mut link = Command::new(if program.is_cxx() { "clang++-19" } else { "clang-19" });
+        link.args(&objects).arg("-o").arg(&binary).args(&program.libraries).args(LIBRARIES);
+        complain(&mut link)?;
+        Ok(binary)
+    }
+
+    fn compile(&self, program: &Program, folder: &Path, flags: &[&str]) -> std::result::Result<Vec<PathBuf>, String> {
+        fs::create_dir_all(folder).map_err(|error| error.to_string())?;
         let mut objects = Vec::new();
         for (index, source) in program.sources.iter().enumerate() {
             let object = folder.join(format!("{index}.o"));
-            let mut compile =
-                Command::new(if source.extension().is_some_and(|it| it == "c") { "clang-19" } else { "clang++-19" });
+            let is_c = source.extension().is_some_and(|it| it == "c");
+            let mut compile = Command::new(if is_c { "clang-19" } else { "clang++-19" });
             // Old programs are not to be judged by today's rules for declarations.
-            compile.args(["-g", "-O0", "-w", "-pthread", "-fsanitize=thread", "-c"]);
-            if source.extension().is_some_and(|it| it == "c") {
+            compile.args(["-g", "-O0", "-w", "-pthread", "-c"]).args(flags);
+            if is_c {
                 compile.arg("-std=gnu17").args(LENIENT.map(|rule| format!("-Wno-error={rule}")));
             }
             // Headers lie beside the source or somewhere above it.
@@ -87,15 +112,7 @@ impl Tools {
             complain(&mut compile)?;
             objects.push(object);
         }
-        let binaries = Binaries { sanitizer: folder.join("sanitizer"), ours: folder.join("ours") };
-        let libraries = ["-lm", "-lrt", "-ldl", "-pthread"];
-        let mut link = Command::new(compiler);
-        link.arg("-fsanitize=thread").args(&objects).arg("-o").arg(&binaries.sanitizer);
-        complain(link.args(&program.libraries).args(libraries))?;
-        let mut link = Command::new(&self.tool);
-        link.arg(wrapper).args(&objects).arg("-o").arg(&binaries.ours).env(variable, compiler);
-        complain(link.args(&program.libraries).args(libraries))?;
-        Ok(binaries)
+        Ok(objects)
     }
 
     /// The ways to run a program.
