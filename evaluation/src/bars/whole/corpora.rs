@@ -244,20 +244,27 @@ fn bars_of(programs: &[Judged]) -> Vec<Bar> {
     }
     let racy: Vec<&Judged> = programs.iter().filter(|one| one.sanitizer.reported > 0).collect();
     let proven = racy.iter().filter(|one| one.races() || one.fails()).count();
-    bars.push(Bar::holds("something is proven wherever ThreadSanitizer reports", proven == racy.len(), format!("{proven} of {}", racy.len())));
+    bars.push(Bar::holds(
+        "something is proven wherever ThreadSanitizer reports",
+        proven == racy.len(),
+        format!("{proven} of {}", racy.len()),
+    ));
     let holds: Vec<&Judged> = programs.iter().filter(|one| one.said == Said::Holds).collect();
     let wrong = holds.iter().filter(|one| one.fails()).count();
     bars.push(Bar::holds("no failure where the author says there is none", wrong == 0, format!("{wrong} of {}", holds.len())));
     let broken = programs.iter().filter(|one| one.broken.is_some()).count();
-    bars.push(Bar::holds("every check ended in time and left its report", broken == 0, format!("{broken} of {}", programs.len())));
+    bars.push(Bar::holds(
+        "every check ended in time and left its report",
+        broken == 0,
+        format!("{broken} of {}", programs.len()),
+    ));
     bars
 }
 
 fn print(report: &Report, runs: u32) {
     println!("{}\n", report.command);
     println!("Of each other tool: executions of {runs} that reported something, and that failed or hung; * if the first did.\n");
-    let mut table =
-        Table::new(&["program", "author", "proven", "found by", "executions", "seconds", "TSan", "Helgrind", "DRD"]);
+    let mut table = Table::new(&["program", "author", "proven", "found by", "executions", "seconds", "TSan", "Helgrind", "DRD"]);
     let told = |others: &Others| format!("{} {}{}", others.reported, others.failed, if others.first { " *" } else { "" });
     for one in &report.programs {
         let author = match one.said {
@@ -281,7 +288,11 @@ fn print(report: &Report, runs: u32) {
     let count = |of: fn(&Judged) -> bool| report.programs.iter().filter(|one| one.said == Said::Fails && of(one)).count();
     println!("\nOf the programs that fail in some schedule, something is shown by");
     println!("    check: {}, the failure itself: {}", count(|one| !one.proven.is_empty()), count(Judged::fails));
-    println!("    ThreadSanitizer: {} in one run, {} in {runs}", count(|one| one.sanitizer.first), count(|one| one.sanitizer.shows()));
+    println!(
+        "    ThreadSanitizer: {} in one run, {} in {runs}",
+        count(|one| one.sanitizer.first),
+        count(|one| one.sanitizer.shows())
+    );
     println!("    Helgrind: {} in one run, {} in {runs}", count(|one| one.helgrind.first), count(|one| one.helgrind.shows()));
     println!("    DRD: {} in one run, {} in {runs}", count(|one| one.drd.first), count(|one| one.drd.shows()));
     println!("Median of the seconds of a check: {:.1}\n", median(report.programs.iter().map(|one| one.seconds).collect()));
