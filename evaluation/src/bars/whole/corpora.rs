@@ -32,6 +32,8 @@ const LIST: &str = "buggy.txt";
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What `check` may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(90);
+/// What hung so often in a row hangs: it is not executed again.
+const HANGS: u32 = 3;
 /// The exit code of another tool that reports something.
 const REPORTED: i32 = 66;
 /// Kinds of findings that are no failure of the program.
@@ -216,9 +218,15 @@ fn valgrind(tool: &str, program: &Path) -> Command {
 
 fn others(command: &mut Command, runs: u32) -> Result<Others> {
     let mut found = Others::default();
+    let mut hung = 0;
     for run in 0..runs {
+        if hung == HANGS {
+            found.failed += runs - run;
+            break;
+        }
         let execution = races::execute(command.stdin(Stdio::null()), TIMEOUT)?;
         let code = execution.status.map(|status| status.code());
+        hung = if code.is_none() { hung + 1 } else { 0 };
         let reported = code == Some(Some(REPORTED)) || execution.said.contains("WARNING: ThreadSanitizer");
         let failed = !matches!(code, Some(Some(0 | REPORTED)));
         found.reported += u32::from(reported);
