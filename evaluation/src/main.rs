@@ -55,6 +55,8 @@ enum Evaluation {
     Explore(bars::explore::Options),
     /// Small programs, drawn: what exhaustive exploration reaches against brute force, and what a schedule costs.
     Complete(bars::complete::Options),
+    /// Programs that crash always, or rarely: the story of the address, and replays.
+    Crashes(bars::crashes::Options),
     /// Seeded errors that need several accesses in one order, in long executions: plain check beside sampling.
     Long(bars::long::Options),
     /// Every program with a known bug, and those without, under plain check: what is proven, by what, in which time.
@@ -110,6 +112,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Real(options) => bars::real::run(options),
         Evaluation::Explore(options) => bars::explore::run(options),
         Evaluation::Complete(options) => bars::complete::run(options),
+        Evaluation::Crashes(options) => bars::crashes::run(options),
         Evaluation::Long(options) => bars::long::run(options),
         Evaluation::Loop(options) => bars::whole::run(options),
         Evaluation::Budgets(options) => bars::budgets::run(options),

@@ -2,6 +2,7 @@
 
 pub mod budgets;
 pub mod complete;
+pub mod crashes;
 pub mod detect;
 pub mod engine;
 pub mod explore;

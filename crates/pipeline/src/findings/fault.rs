@@ -6,12 +6,15 @@
 //! told, from which such pointers come. Of an abort it is told if the last thing that the thread did was to free what was freed.
 //!
 //! Limits. Memory that libc gives back by itself (a thread's stack) ends with no event: of a stack the end of its thread counts.
-//! Which value a plain read saw is not recorded: told is the last read of a pointer's size before the null pointer was followed.
+//! Which value a plain read saw is not recorded: told are the last reads of a pointer's size before the null pointer was followed,
+//! at most two, of the same call.
 
 use crate::findings::compose::Composer;
 use crate::findings::describe::{byte_count, place_words};
 use crate::findings::symbols::Symbols;
-use rashomon_event::{AccessClass, Address, Event, EventIndex, EventKind, Mode, Object, ObjectKind, Side, ThreadId, Trace};
+use rashomon_event::{
+    Access, AccessClass, Address, Event, EventIndex, EventKind, Mode, Object, ObjectKind, Side, ThreadId, Trace,
+};
 use rashomon_trace::{Crash, Misuse};
 
 /// Sent to itself by a program that its allocator, an assertion or an exception ends.
@@ -21,6 +24,8 @@ const NEAR: u64 = 4096;
 /// Of a thread's last events so many are looked at for what it read.
 const RECENT: usize = 64;
 const POINTER: u32 = 8;
+/// Reads of a pointer's size that are told: which one gave the null pointer is not recorded.
+const CANDIDATES: usize = 2;
 /// The end of more bytes than these is recorded as one of so many.
 const MOST_ENDING: u32 = 64 << 10;
 
@@ -137,24 +142,40 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             })
         };
         let recent = trace.indices().rev().filter(|index| trace.event(*index).thread == runner).take(RECENT);
-        let read = recent.filter_map(|index| Some((index, pointer(trace.event(index))?))).find(|(_, access)| {
+        let known = |access: &Access| {
             trace.object_at(access.address).is_some_and(|object| trace.objects[object.index()].kind != ObjectKind::Unknown)
-        });
-        let Some((index, access)) = read.filter(|_| trace.mode == Mode::Serial) else { return story };
-        let from = self.describer.data(access.address, u64::from(access.size));
-        let place = self.describer.place_of(index).map(|frame| format!(" at {}", place_words(&frame))).unwrap_or_default();
-        let writes = |event: &Event| {
-            event.access().is_some_and(|other| {
-                matches!(other.class, AccessClass::Write | AccessClass::ReadWrite) && other.overlaps(&access)
-            })
         };
-        let writer = (0..index.0).rev().map(EventIndex).find(|earlier| writes(trace.event(*earlier)));
-        let written = match writer {
-            Some(writer) => format!("{} had written it last", self.who_and_where(writer)),
-            None => "no write of it is recorded".to_owned(),
-        };
-        story.notes.push(format!("the last pointer that the thread read before is {from}{place}; {written}"));
-        story.sides.extend(writer.map(|writer| self.part(writer, "had written the pointer last")));
+        let reads = recent.filter_map(|index| Some((index, pointer(trace.event(index))?))).filter(|(_, access)| known(access));
+        let mut told: Vec<(EventIndex, Access)> = Vec::new();
+        for (index, access) in reads {
+            let near = told.first().is_none_or(|(first, _)| trace.event(*first).context == trace.event(index).context);
+            if near && told.iter().all(|(_, other)| other.address != access.address) {
+                told.push((index, access));
+            }
+            if told.len() == CANDIDATES {
+                break;
+            }
+        }
+        if trace.mode != Mode::Serial {
+            return story;
+        }
+        for (nth, (index, access)) in told.into_iter().enumerate() {
+            let from = self.describer.data(access.address, u64::from(access.size));
+            let place = self.describer.place_of(index).map(|frame| format!(" at {}", place_words(&frame))).unwrap_or_default();
+            let writes = |event: &Event| {
+                event.access().is_some_and(|other| {
+                    matches!(other.class, AccessClass::Write | AccessClass::ReadWrite) && other.overlaps(&access)
+                })
+            };
+            let writer = (0..index.0).rev().map(EventIndex).find(|earlier| writes(trace.event(*earlier)));
+            let written = match writer {
+                Some(writer) => format!("{} had written it last", self.who_and_where(writer)),
+                None => "no write of it is recorded".to_owned(),
+            };
+            let which = if nth == 0 { "the last pointer that the thread read before is" } else { "the one before that is" };
+            story.notes.push(format!("{which} {from}{place}; {written}"));
+            story.sides.extend(writer.filter(|_| nth == 0).map(|writer| self.part(writer, "had written the pointer last")));
+        }
         story
     }
 
@@ -244,7 +265,7 @@ fn end_of(trace: &Trace, object: &Object, machine: u64) -> Option<EventIndex> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rashomon_event::{Access, ContextId, SiteId};
+    use rashomon_event::{ContextId, SiteId};
 
     const PAGE: u64 = 4096;
     const MAPPING: ObjectKind = ObjectKind::Mapping { thread: ThreadId(0), site: SiteId(0), ordinal: 0 };
