@@ -1,5 +1,5 @@
 // crashes: a worker walks a list that nobody has made
-// story: is global first (8 bytes) at worker (null_list.c:18)
+// story: is global first (8 bytes) at worker (null_list.c:17)
 #include <pthread.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@ struct item {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct item *first;
+struct item *first;
 static long sum;
 
 static void *worker(void *unused) {
