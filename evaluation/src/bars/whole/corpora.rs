@@ -140,6 +140,8 @@ pub fn run(folder: &Path, options: &Options) -> Result<bool> {
         judged.sanitizer = others(sanitizer.args(arguments).current_dir(&place), options.runs)?;
         judged.helgrind = others(valgrind("helgrind", native).args(arguments).current_dir(&place), options.runs)?;
         judged.drd = others(valgrind("drd", native).args(arguments).current_dir(&place), options.runs)?;
+        let proven = judged.proven.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        eprintln!("{name}: {:.1} s, {proven}", judged.seconds);
         Ok(judged)
     })?;
     let judged: Vec<Judged> = judged.into_iter().collect::<Result<_>>()?;
