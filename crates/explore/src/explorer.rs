@@ -85,6 +85,8 @@ pub struct Running {
     pub summary: Summary,
     /// By slot.
     snapshots: Vec<Option<Standing>>,
+    /// Why there is none. Of a search that ends with its first execution nobody is told: that one began at the beginning anyway.
+    refused: Option<Refusal>,
 }
 
 /// A process that stands where exploration begins, and its file, in which it is told what to do.
@@ -231,7 +233,7 @@ impl Explorer<'_> {
         &self,
         search: &mut dyn Search,
         limits: Limits,
-        Running { summary, snapshots }: &mut Running,
+        Running { summary, snapshots, refused }: &mut Running,
         observe: &mut dyn FnMut(&Plan, &Observation) -> Go,
     ) -> Result<Go, ExploreError> {
         let at_once = if search.parallel() && self.program.runs_alone() { self.jobs.max(1) } else { 1 };
@@ -249,17 +251,20 @@ impl Explorer<'_> {
             return Ok(Go::Stop);
         }
         let mut without = None;
-        while self.snapshots && summary.refused.is_none() && snapshots.len() < plans.len() {
+        while self.snapshots && refused.is_none() && snapshots.len() < plans.len() {
             let slot = snapshots.len();
             match self.stand(slot, &plans[slot]) {
                 Err(error) if error.is_of_nothing() && self.forcing.deadline.is_over() => return Ok(Go::Stop),
                 Err(error) => return Err(error),
                 Ok(Ok(snapshot)) => snapshots.push(Some(snapshot)),
                 Ok(Err(observation)) => {
-                    summary.refused = Some(observation.refused);
+                    *refused = Some(observation.refused);
                     without = Some((slot, observation));
                 }
             }
+        }
+        if summary.schedules + plans.len() as u64 > 1 {
+            summary.refused = *refused;
         }
         let observations = self.execute_all(&plans, snapshots, without);
         summary.from_snapshots += snapshots.iter().take(plans.len()).flatten().count() as u64;
