@@ -109,25 +109,24 @@ pub mod end {
 
 /// Executions that are forked from a process which stands where exploration begins.
 ///
-/// The host makes two named pipes in the session. A command is one word, the length of a path, and the path of a session, not
-/// terminated; in one write. In it are a control file, which is not read, and the file of this module, which says what to do.
-/// Answers are two words: what happened, and a number.
+/// The host makes two named pipes in the session. A command is one word, [`snapshot::GO_ON`]. Before it the host has put into the
+/// file of this module, whose length and place stay, what to do, and into the header what was there when the process stood: all
+/// executions have the session of the process that stands, one after the other. Answers are three words: what happened, a process
+/// id, and a number.
 pub mod snapshot {
     pub const COMMANDS: &str = "snapshot-commands";
     pub const ANSWERS: &str = "snapshot-answers";
-    /// Bytes of a path, at most.
-    pub const LONGEST_PATH: usize = 3900;
+    /// The command: an execution.
+    pub const GO_ON: u64 = 1;
 
     pub mod answer {
-        /// It stands. 0.
+        /// It stands.
         pub const STANDS: u64 = 1;
-        /// An execution began: its process id, which is that of its group as well.
-        pub const BEGAN: u64 = 2;
-        /// It ended: `si_code` and, in the upper half, `si_status` of waitid(2). Its process is not reaped before the next
-        /// command.
-        pub const ENDED: u64 = 3;
+        /// An execution ended: its process id, which is that of its group as well; `si_code` and, in the upper half, `si_status`
+        /// of waitid(2). Its process is not reaped before the next command.
+        pub const ENDED: u64 = 2;
         /// There is none: the kernel's error.
-        pub const FAILED: u64 = 4;
+        pub const FAILED: u64 = 3;
     }
 
     /// Why a process cannot be continued more than once. 0: it can.

@@ -1,7 +1,8 @@
 //! Is this a program that can be recorded? Answered from the file, before anything runs.
 
 use anyhow::{Context as _, Result};
-use object::read::elf::{Dyn as _, ElfFile64, FileHeader as _};
+use object::elf::{FileHeader64, SHT_DYNAMIC, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX};
+use object::read::elf::{Dyn as _, ElfFile64, FileHeader as _, SectionHeader as _};
 use object::{LittleEndian, Object as _, ObjectSymbol as _};
 use rashomon_event::{ModuleInfo, path_text};
 use rashomon_pipeline::Binaries;
@@ -10,7 +11,7 @@ use rashomon_pipeline::findings::symbols::Symbols as _;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// How the program comes by a runtime.
@@ -91,7 +92,7 @@ pub fn inspect(command: &OsStr) -> Result<Inspection, Unfit> {
         return Ok(Inspection { path, instrumentation: Instrumentation::Script, notes: vec![note] });
     }
     let mode = fs::metadata(&path).map_err(unreadable)?.permissions().mode();
-    let bytes = fs::read(&path).map_err(unreadable)?;
+    let bytes = tables_of(&file, &path).map_err(unreadable)?;
     let (instrumentation, mut notes) =
         inspect_bytes(&bytes).map_err(|reason| Unfit::Unsuitable(format!("{}: {reason}", path.display())))?;
     if !notes.iter().any(|note| note == STRIPPED || note == NO_DEBUG_INFORMATION) && !main_has_lines(&path, &bytes) {
@@ -127,6 +128,57 @@ fn main_has_lines(path: &Path, bytes: &[u8]) -> bool {
 }
 
 const HOW_TO_BUILD: &str = "build it with `rashomon cc`/`rashomon c++`, or with gcc's -fsanitize=thread";
+
+/// The file with its headers and tables of names in their places, and zeros elsewhere, which take no time to read: code and debug
+/// information are most of a program that a runtime is linked into. Where that cannot be told apart, the whole file.
+fn tables_of(file: &fs::File, path: &Path) -> std::io::Result<Vec<u8>> {
+    /// What memory is taken for at once.
+    const LONGEST: u64 = 1 << 30;
+    let length = file.metadata()?.len();
+    if length <= LONGEST {
+        let mut bytes = vec![0; length as usize];
+        if fill_tables(file, &mut bytes)?.is_some() {
+            return Ok(bytes);
+        }
+    }
+    fs::read(path)
+}
+
+/// Nothing: this is no ELF file of 64 bits that says where its tables are.
+fn fill_tables(file: &fs::File, bytes: &mut [u8]) -> std::io::Result<Option<()>> {
+    const TABLES: [u32; 5] = [SHT_SYMTAB, SHT_DYNSYM, SHT_STRTAB, SHT_DYNAMIC, SHT_SYMTAB_SHNDX];
+    const PAGE: u64 = 1 << 12;
+    let endian = LittleEndian;
+    // Headers of segments are here, too, wherever they are in files that linkers write.
+    fill(file, bytes, 0, PAGE)?;
+    let Ok(header) = FileHeader64::<LittleEndian>::parse(&*bytes) else { return Ok(None) };
+    let (at, each) = (header.e_shoff(endian), u64::from(header.e_shentsize(endian)));
+    let (segments, segment_bytes) = (header.e_phoff(endian), u64::from(header.e_phentsize(endian)));
+    let segment_bytes = segment_bytes * u64::from(header.e_phnum(endian));
+    fill(file, bytes, segments, segment_bytes)?;
+    // The first section says how many there are, if that is many.
+    fill(file, bytes, at, each)?;
+    let Ok(header) = FileHeader64::<LittleEndian>::parse(&*bytes) else { return Ok(None) };
+    let Ok(count) = header.shnum(endian, &*bytes) else { return Ok(None) };
+    fill(file, bytes, at, each.saturating_mul(count as u64))?;
+    let Ok(header) = FileHeader64::<LittleEndian>::parse(&*bytes) else { return Ok(None) };
+    let Ok(sections) = header.section_headers(endian, &*bytes) else { return Ok(None) };
+    let tables = sections.iter().filter(|section| TABLES.contains(&section.sh_type(endian)));
+    let ranges: Vec<(u64, u64)> = tables.filter_map(|section| section.file_range(endian)).collect();
+    for (at, length) in ranges {
+        fill(file, bytes, at, length)?;
+    }
+    Ok(Some(()))
+}
+
+/// Reads a part of the file into its place, as far as it exists.
+fn fill(file: &fs::File, bytes: &mut [u8], at: u64, length: u64) -> std::io::Result<()> {
+    let end = at.saturating_add(length).min(bytes.len() as u64);
+    match bytes.get_mut(at as usize..end as usize) {
+        Some(part) => file.read_exact_at(part, at),
+        None => Ok(()),
+    }
+}
 
 fn inspect_bytes(bytes: &[u8]) -> Result<(Instrumentation, Vec<String>), String> {
     if !bytes.starts_with(b"\x7fELF") {
@@ -254,6 +306,40 @@ mod tests {
         ] {
             let reason = inspect_bytes(&bytes).unwrap_err();
             assert!(reason.starts_with(expected), "{reason}");
+        }
+    }
+
+    /// What is read of this test's own file says the same as the whole does.
+    #[test]
+    fn tables_say_what_the_whole_file_does() {
+        let path = std::env::current_exe().unwrap();
+        let whole = fs::read(&path).unwrap();
+        let tables = tables_of(&fs::File::open(&path).unwrap(), &path).unwrap();
+        assert_eq!(tables.len(), whole.len());
+        assert!(tables != whole, "its code was not read");
+        let names = |bytes: &[u8]| {
+            let file = ElfFile64::<LittleEndian>::parse(bytes).unwrap();
+            let symbols = file.symbols().chain(file.dynamic_symbols());
+            let names: Vec<(u64, String)> = symbols.map(|one| (one.address(), one.name().unwrap().to_owned())).collect();
+            (names, needed_libraries(&file), has_debug_information(&file))
+        };
+        let (found, expected) = (names(&tables), names(&whole));
+        assert!(!expected.0.is_empty() && !expected.1.is_empty());
+        assert!(found == expected);
+        assert_eq!(inspect_bytes(&tables), inspect_bytes(&whole));
+    }
+
+    /// Cut short anywhere, it is read as it was before.
+    #[test]
+    fn tables_beyond_the_end_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = fs::read(std::env::current_exe().unwrap()).unwrap();
+        for length in [0, 3, 4, 63, 64, 100, 4096, 5000, whole.len() / 2, whole.len() - 1] {
+            let path = folder.path().join("cut");
+            fs::write(&path, &whole[..length]).unwrap();
+            let tables = tables_of(&fs::File::open(&path).unwrap(), &path).unwrap();
+            assert_eq!(tables.len(), length);
+            assert_eq!(inspect_bytes(&tables).is_err(), inspect_bytes(&whole[..length]).is_err(), "{length}");
         }
     }
 

@@ -146,6 +146,41 @@ fn exhaustion_is_reported_where_nothing_fails() {
     assert!(!ended.err.contains("nothing is left"), "{ended}");
 }
 
+/// What a forked child answers depends on the schedule. Each execution from the process that stands makes the same place anew.
+const FORKS: &str = "#include <assert.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static _Atomic int x;
+static void *task(void *p) { x = 1; x = 2; return p; }
+int main(void) {
+    pthread_t thread;
+    int status = 0;
+    pthread_create(&thread, 0, task, 0);
+    pid_t child = fork();
+    if (child == 0) _exit(x);
+    waitpid(child, &status, 0);
+    pthread_join(thread, 0);
+    assert(WEXITSTATUS(status) != WRONG);
+    return 0;
+}
+";
+
+#[test]
+fn executions_that_make_processes_follow_each_other() {
+    for (wrong, code) in [("1", 66), ("2", 66), ("3", 0)] {
+        let place = Place::new();
+        place.compile("program", &FORKS.replace("WRONG", wrong));
+        let (ended, report) = explore(&place, &["--strategy", "random", "--schedules", "40"]);
+        let ended = ended.expect(code, &[]);
+        if code == 66 {
+            replays(&place, &only(&report).0);
+        } else {
+            assert!(ended.err.contains("explored 40 random schedules"), "{ended}");
+        }
+    }
+}
+
 #[test]
 fn a_stored_failure_is_shortened_later() {
     let place = Place::new();

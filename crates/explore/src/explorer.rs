@@ -7,11 +7,12 @@ use crate::log::Log;
 use crate::search::{Plan, Search};
 use rashomon_abi::control::option;
 use rashomon_confirm::force::{header_of, new_session};
-use rashomon_confirm::snapshot::{self, Begun};
-use rashomon_confirm::{Ending, Execution, Forcing, Output, Program, Snapshot, execute};
+use rashomon_confirm::snapshot::{self, Begun, Snapshot};
+use rashomon_confirm::{ConfirmError, Ending, Execution, Forcing, Output, Program, execute};
 use rashomon_event::{Deadline, Schedule};
 use rashomon_trace::control::{self, ControlRequest, Policy};
 use rashomon_trace::{RunHeader, RunMode};
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -82,8 +83,17 @@ pub struct Summary {
 #[derive(Default)]
 pub struct Running {
     pub summary: Summary,
-    /// By slot. None stands before it is known that one execution is not enough.
-    snapshots: Vec<Option<Snapshot>>,
+    /// By slot.
+    snapshots: Vec<Option<Standing>>,
+    /// Why there is none. Of a search that ends with its first execution nobody is told: that one began at the beginning anyway.
+    refused: Option<Refusal>,
+}
+
+/// A process that stands where exploration begins, and its file, in which it is told what to do.
+struct Standing {
+    snapshot: Snapshot,
+    exploration: File,
+    path: PathBuf,
 }
 
 /// What to do after an observation.
@@ -124,59 +134,67 @@ impl Explorer<'_> {
             schedule: Some(&self.base),
             ..ControlRequest::default()
         };
-        let control = control::encode(&request).map_err(rashomon_confirm::ConfirmError::from)?;
+        let control = control::encode(&request).map_err(ConfirmError::from)?;
         new_session(session, &control)?;
-        let path = session.join(rashomon_abi::exploration::FILE);
-        file::write(
-            &path,
-            &Request {
-                sampling: plan.sampling,
-                seed: plan.seed,
-                steps: self.steps,
-                accesses: &self.accesses,
-                races: self.races,
-                hold: self.hold,
-                prefer: self.prefer,
-                asleep: plan.asleep,
-                decisions: &plan.decisions,
-                wanted: &plan.wanted,
-                orders: &plan.orders,
-                snapshot,
-            },
-        )
+        file::write(&session.join(rashomon_abi::exploration::FILE), &self.request(plan, snapshot))
+    }
+
+    fn request<'a>(&'a self, plan: &'a Plan, snapshot: bool) -> Request<'a> {
+        Request {
+            sampling: plan.sampling,
+            seed: plan.seed,
+            steps: self.steps,
+            accesses: &self.accesses,
+            races: self.races,
+            hold: self.hold,
+            prefer: self.prefer,
+            asleep: plan.asleep,
+            decisions: &plan.decisions,
+            wanted: &plan.wanted,
+            orders: &plan.orders,
+            snapshot,
+        }
     }
 
     /// What an execution left in its session.
     fn observe(&self, session: &Path, execution: Execution) -> Result<Observation, ExploreError> {
         let header = header_of(session)?.ok_or(ExploreError::NotObserved)?;
-        let Answer { log, end, unmet, race, refused } = file::read(&session.join(rashomon_abi::exploration::FILE))?;
+        Ok(self.judge(header, file::read(&session.join(rashomon_abi::exploration::FILE))?, execution))
+    }
+
+    fn judge(&self, header: RunHeader, answer: Answer, execution: Execution) -> Observation {
+        let Answer { log, end, unmet, race, refused } = answer;
         let failure = match end {
             End::None | End::Repeating | End::Torn => Failure::of(&header, execution.ending, self.expected),
             End::Steps | End::LogFull => Some(Failure::Endless),
             End::Asleep | End::Held => None,
         };
-        Ok(Observation { failure, log, end, unmet, race, header, execution, refused })
+        Observation { failure, log, end, unmet, race, header, execution, refused }
     }
 
     /// A process that stands where exploration begins; or, where there can be none, what came of the plan.
-    fn stand(&self, slot: usize, plan: &Plan) -> Result<Result<Snapshot, Observation>, ExploreError> {
+    fn stand(&self, slot: usize, plan: &Plan) -> Result<Result<Standing, Observation>, ExploreError> {
         let session = self.folder.join(format!("snapshot-{slot}"));
         self.prepare(&session, plan, true)?;
         match snapshot::begin(self.program, &session, &self.forcing.input, self.forcing.limit())? {
-            Begun::Stands(snapshot) => Ok(Ok(snapshot)),
+            Begun::Stands(snapshot) => {
+                let path = session.join(rashomon_abi::exploration::FILE);
+                let exploration =
+                    OpenOptions::new().read(true).write(true).open(&path).map_err(ExploreError::io("open", &path))?;
+                Ok(Ok(Standing { snapshot, exploration, path }))
+            }
             Begun::Ended(execution) => self.observe(&session, execution).map(Err),
         }
     }
 
     /// One execution from a snapshot, or without one from the beginning.
-    fn execute_from(&self, slot: usize, plan: &Plan, from: Option<&mut Option<Snapshot>>) -> Result<Observation, ExploreError> {
+    fn execute_from(&self, slot: usize, plan: &Plan, from: Option<&mut Option<Standing>>) -> Result<Observation, ExploreError> {
         if let Some(from) = from
-            && let Some(snapshot) = from
+            && let Some(Standing { snapshot, exploration, path }) = from
+            && file::rewrite(exploration, path, &self.request(plan, false))?
         {
-            let session = self.session(slot);
-            self.prepare(&session, plan, false)?;
-            if let Some(execution) = snapshot.execute(&session, self.forcing.limit())? {
-                return self.observe(&session, execution);
+            if let Some((execution, header)) = snapshot.execute(self.forcing.limit())? {
+                return Ok(self.judge(header, file::read_from(exploration, path)?, execution));
             }
             *from = None;
         }
@@ -215,7 +233,7 @@ impl Explorer<'_> {
         &self,
         search: &mut dyn Search,
         limits: Limits,
-        Running { summary, snapshots }: &mut Running,
+        Running { summary, snapshots, refused }: &mut Running,
         observe: &mut dyn FnMut(&Plan, &Observation) -> Go,
     ) -> Result<Go, ExploreError> {
         let at_once = if search.parallel() && self.program.runs_alone() { self.jobs.max(1) } else { 1 };
@@ -233,17 +251,20 @@ impl Explorer<'_> {
             return Ok(Go::Stop);
         }
         let mut without = None;
-        while self.snapshots && summary.schedules > 0 && summary.refused.is_none() && snapshots.len() < plans.len() {
+        while self.snapshots && refused.is_none() && snapshots.len() < plans.len() {
             let slot = snapshots.len();
             match self.stand(slot, &plans[slot]) {
                 Err(error) if error.is_of_nothing() && self.forcing.deadline.is_over() => return Ok(Go::Stop),
                 Err(error) => return Err(error),
                 Ok(Ok(snapshot)) => snapshots.push(Some(snapshot)),
                 Ok(Err(observation)) => {
-                    summary.refused = Some(observation.refused);
+                    *refused = Some(observation.refused);
                     without = Some((slot, observation));
                 }
             }
+        }
+        if summary.schedules + plans.len() as u64 > 1 {
+            summary.refused = *refused;
         }
         let observations = self.execute_all(&plans, snapshots, without);
         summary.from_snapshots += snapshots.iter().take(plans.len()).flatten().count() as u64;
@@ -272,7 +293,7 @@ impl Explorer<'_> {
     fn execute_all(
         &self,
         plans: &[Plan],
-        snapshots: &mut [Option<Snapshot>],
+        snapshots: &mut [Option<Standing>],
         done: Option<(usize, Observation)>,
     ) -> Vec<Result<Observation, ExploreError>> {
         let mut snapshots = snapshots.iter_mut();

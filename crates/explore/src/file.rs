@@ -10,7 +10,8 @@ use rashomon_abi::exploration::{accesses, end, field, strategy};
 use rashomon_event::CodePlace;
 use rashomon_files::Links;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 /// Who is chosen once the decisions are used up.
@@ -156,8 +157,32 @@ fn sites_of(accesses: &VisibleAccesses) -> &[CodePlace] {
     }
 }
 
-/// Writes the file of a session. The log is a hole until it is written.
+/// Room for what later executions from the same process are told, beside a decision for each step: sites, inputs, orders.
+const ROOM_WORDS: u64 = 1 << 16;
+
+/// Writes the file of a session. The log is a hole until it is written; a process that is to stand has room for longer tables.
 pub fn write(path: &Path, request: &Request<'_>) -> Result<(), ExploreError> {
+    let bytes = encode(request);
+    let room = if request.snapshot { request.steps.saturating_add(ROOM_WORDS).min(MAX_WORDS) } else { 0 };
+    let mut file = File::create(path).map_err(ExploreError::io("create", path))?;
+    file.write_all(&bytes).map_err(ExploreError::io("write", path))?;
+    let length = bytes.len() as u64 + (room + log_words(request.steps)) * 8;
+    file.set_len(length).map_err(ExploreError::io("write", path))
+}
+
+/// Puts another request into the file of a process that stands, which has it mapped: it keeps its length. False: it is too short.
+pub fn rewrite(file: &File, path: &Path, request: &Request<'_>) -> Result<bool, ExploreError> {
+    let bytes = encode(request);
+    let length = file.metadata().map_err(ExploreError::io("read", path))?.len();
+    if bytes.len() as u64 + log_words(request.steps) * 8 > length {
+        return Ok(false);
+    }
+    file.write_all_at(&bytes, 0).map_err(ExploreError::io("write", path))?;
+    Ok(true)
+}
+
+/// Head and tables.
+fn encode(request: &Request<'_>) -> Vec<u8> {
     let mut head = [0u64; HEAD_WORDS];
     head[field::MAGIC] = MAGIC;
     head[field::VERSION] = u64::from(PROTOCOL_VERSION);
@@ -205,19 +230,23 @@ pub fn write(path: &Path, request: &Request<'_>) -> Result<(), ExploreError> {
         .chain(sites)
         .chain(wanted)
         .chain(orders);
-    let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-    let mut file = File::create(path).map_err(ExploreError::io("create", path))?;
-    file.write_all(&bytes).map_err(ExploreError::io("write", path))?;
-    let length = bytes.len() as u64 + log_words(request.steps) * 8;
-    file.set_len(length).map_err(ExploreError::io("write", path))
+    words.flat_map(u64::to_le_bytes).collect()
 }
 
 /// Reads what an execution left.
 pub fn read(path: &Path) -> Result<Answer, ExploreError> {
-    let mut file = rashomon_files::open(path, Links::Refused).map_err(ExploreError::io("open", path))?;
-    let mut head = [0u8; HEAD_WORDS * 8];
-    file.read_exact(&mut head).map_err(ExploreError::io("read", path))?;
-    let head: Vec<u64> = words(&head).collect();
+    let file = rashomon_files::open(path, Links::Refused).map_err(ExploreError::io("open", path))?;
+    read_from(&file, path)
+}
+
+/// The same of a file that is open; `path` is for messages.
+pub fn read_from(file: &File, path: &Path) -> Result<Answer, ExploreError> {
+    // Short logs come with it.
+    let mut bytes = vec![0; FIRST_BYTES];
+    let read = fill_at(file, &mut bytes, 0).map_err(ExploreError::io("read", path))?;
+    bytes.truncate(read);
+    let head = bytes.get(..HEAD_WORDS * 8).ok_or(std::io::ErrorKind::UnexpectedEof.into());
+    let head: Vec<u64> = words(head.map_err(ExploreError::io("read", path))?).collect();
     let damaged = |word: usize, what: String| ExploreError::Damaged { path: path.to_path_buf(), offset: word as u64 * 8, what };
     if head[field::MAGIC] != MAGIC {
         return Err(damaged(field::MAGIC, "not an exploration file".into()));
@@ -229,9 +258,17 @@ pub fn read(path: &Path) -> Result<Answer, ExploreError> {
     let of = |count: usize, words: usize| head[count].saturating_mul(words as u64);
     let tables = of(field::SITES, SITE_WORDS).saturating_add(of(field::WANTED, WANTED_WORDS));
     let tables = tables.saturating_add(head[field::DECISIONS]).saturating_add(head[field::ORDER_WORDS]).saturating_mul(8);
-    let mut bytes = Vec::new();
-    file.take(tables.saturating_add(used * 8)).read_to_end(&mut bytes).map_err(ExploreError::io("read", path))?;
-    let log = bytes.get(tables as usize..).ok_or_else(|| damaged(field::DECISIONS, "the file is cut short".into()))?;
+    let begin = tables.saturating_add(HEAD_WORDS as u64 * 8);
+    let end = begin.saturating_add(used * 8);
+    if end > bytes.len() as u64 {
+        let length = file.metadata().map_err(ExploreError::io("read", path))?.len();
+        let read = bytes.len();
+        bytes.resize(usize::try_from(end.min(length)).unwrap_or(0).max(read), 0);
+        let more = fill_at(file, &mut bytes[read..], read as u64).map_err(ExploreError::io("read", path))?;
+        bytes.truncate(read + more);
+    }
+    let log = usize::try_from(begin).ok().and_then(|begin| bytes.get(begin..bytes.len().min(end as usize)));
+    let log = log.ok_or_else(|| damaged(field::DECISIONS, "the file is cut short".into()))?;
     let mut builder = LogBuilder::default();
     let all: Vec<u64> = words(log).collect();
     let torn = all.chunks_exact(RECORD_WORDS).any(|record| builder.record(record).is_none());
@@ -252,6 +289,92 @@ pub fn read(path: &Path) -> Result<Answer, ExploreError> {
     })
 }
 
+/// Read at once, whatever the head says.
+const FIRST_BYTES: usize = 1 << 14;
+
+/// As many bytes as there are from there on.
+fn fill_at(file: &File, bytes: &mut [u8], from: u64) -> std::io::Result<usize> {
+    let mut read = 0;
+    while read < bytes.len() {
+        match file.read_at(&mut bytes[read..], from + read as u64) {
+            Ok(0) => break,
+            Ok(more) => read += more,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}
+
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rashomon_abi::exploration::record;
+    use std::fs::OpenOptions;
+
+    fn request<'a>(decisions: &'a [u32], accesses: &'a VisibleAccesses, snapshot: bool) -> Request<'a> {
+        Request {
+            sampling: Sampling::Continue,
+            seed: 7,
+            steps: 1_000,
+            accesses,
+            races: false,
+            hold: None,
+            prefer: None,
+            asleep: 0,
+            decisions,
+            wanted: &[],
+            orders: &[],
+            snapshot,
+        }
+    }
+
+    /// As the runtime does it: records of choices behind the tables, and how many words that are.
+    fn log(file: &File, decisions: usize, records: u64) {
+        let begin = (HEAD_WORDS + decisions) as u64 * 8;
+        for number in 0..records {
+            let mut words = [0u64; RECORD_WORDS];
+            words[0] = record::head(record::THREAD, number as u32, 0, 0, false);
+            let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+            file.write_all_at(&bytes, begin + number * RECORD_WORDS as u64 * 8).unwrap();
+        }
+        file.write_all_at(&(records * RECORD_WORDS as u64).to_le_bytes(), field::LOG_USED as u64 * 8).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_told_something_else_forgets_what_it_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("exploration");
+        write(&path, &request(&[], &VisibleAccesses::All, true)).unwrap();
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        // Longer and shorter than what is read at once.
+        for (decisions, records) in [(0, 3), (900, 1), (5, 700), (0, 0)] {
+            let decisions = vec![1; decisions];
+            assert!(rewrite(&file, &path, &request(&decisions, &VisibleAccesses::None, false)).unwrap());
+            assert_eq!(read_from(&file, &path).unwrap().log.threads.len(), 0, "nothing happened yet");
+            log(&file, decisions.len(), records);
+            assert_eq!(read_from(&file, &path).unwrap().log.threads.len(), records as usize);
+            assert_eq!(file.metadata().unwrap().len(), length);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("exploration");
+        write(&path, &request(&[], &VisibleAccesses::All, true)).unwrap();
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let decisions = vec![0; (1_000 + ROOM_WORDS) as usize];
+        assert!(rewrite(&file, &path, &request(&decisions, &VisibleAccesses::All, false)).unwrap());
+        std::fs::write(&path, &before).unwrap();
+        let decisions = vec![0; (1_001 + ROOM_WORDS) as usize];
+        assert!(!rewrite(&file, &path, &request(&decisions, &VisibleAccesses::All, false)).unwrap());
+        assert!(std::fs::read(&path).unwrap() == before);
+    }
 }

@@ -41,6 +41,17 @@ pub unsafe extern "C" fn __tsan_init() {
         }
         return;
     }
+    // SAFETY: the first and only call.
+    unsafe { start_process() };
+}
+
+/// Apart from what constructors and new threads call: its paths take pages of stack.
+///
+/// # Safety
+/// Once, before there are other threads.
+#[cold]
+#[inline(never)]
+unsafe fn start_process() {
     real::keep_environment();
     let Some(directory) = real::environment(SESSION_VARIABLE.as_bytes()).filter(|directory| !directory.is_empty()) else {
         if report::options::wanted() {

@@ -256,26 +256,6 @@ fn settle(folder: &Path, page: *mut AtomicU64, from: u64) {
     name_in_environment(folder);
 }
 
-/// The process goes on from a snapshot: it records into this folder, whose header begins as the one before stood. False if that
-/// is impossible.
-pub fn moves(folder: &Path) -> bool {
-    if length(folder) > LONGEST_FOLDER || claim(folder) != Ok(true) {
-        return false;
-    }
-    let old = header::page();
-    let Ok(page) = map_header(folder, true) else { return false };
-    if old.is_null() {
-        return false;
-    }
-    for index in 0..HEADER_BYTES / 8 {
-        // SAFETY: both pages hold as many words.
-        unsafe { word(page, index).store(word(old, index).load(Relaxed), Relaxed) };
-    }
-    INITIAL.store(page, Release);
-    settle(folder, page, origin::INITIAL);
-    true
-}
-
 /// The number of the next place that this process gives.
 pub fn next_place() -> u64 {
     if config::mode() == 0 || detect::on() { NO_PLACE } else { header::word(field::PLACES).fetch_add(1, Relaxed) }

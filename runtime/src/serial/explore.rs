@@ -94,13 +94,18 @@ pub fn initialise() {
         }
         exploration::has(mapped as *mut u64, size as usize / 8);
     }
-    let whole = log_start().checked_add(word(field::LOG_WORDS) as usize).is_some_and(|words| words <= exploration::length());
-    if word(field::MAGIC) != MAGIC || word(field::VERSION) != rashomon_abi::PROTOCOL_VERSION as u64 || !whole {
-        sys::die(&[b"the session's exploration file is not one of this version"]);
-    }
+    take_request();
     if word(field::SNAPSHOT) != 0 {
         // SAFETY: at the start of the process.
         unsafe { crate::serial::preconditions::begin() };
+    }
+}
+
+/// What the file says is to be done.
+fn take_request() {
+    let whole = log_start().checked_add(word(field::LOG_WORDS) as usize).is_some_and(|words| words <= exploration::length());
+    if word(field::MAGIC) != MAGIC || word(field::VERSION) != rashomon_abi::PROTOCOL_VERSION as u64 || !whole {
+        sys::die(&[b"the session's exploration file is not one of this version"]);
     }
     RANDOM.store(word(field::SEED).wrapping_mul(0xd134_2543_de82_ef95), Relaxed);
     if word(field::STRATEGY) == strategy::PCT {
@@ -111,12 +116,9 @@ pub fn initialise() {
     }
 }
 
-/// An execution goes on from a snapshot: what it is to do stands in the file of its own session.
+/// An execution goes on from a snapshot: what it is to do stands in the file, in place of what the process that stands was told.
 pub fn begin_again(live: &[u32]) {
-    // SAFETY: mapped by `initialise`; nobody else is there to look at it.
-    unsafe { sys::unmap(words().cast(), exploration::length() * 8) };
-    forget();
-    initialise();
+    take_request();
     for &number in live {
         known(number).serial().explore.priority.set(pct::initial(random()));
     }

@@ -8,22 +8,24 @@
 //! kernel's numbers of process and threads are new, while libc goes on with the old ones, which mutexes that are held remember
 //! ([`Thread::libc_id`]).
 //!
-//! The process that stands never goes on. Its child's first thread is none of the program's: it makes them, and sleeps.
+//! The process that stands never goes on. All executions use its session, one after the other: the host puts back what the header
+//! said, and says in the exploration file what to do, before each. If the initial thread decided to stand, the child's first thread
+//! goes on as that one; otherwise it is none of the program's: it makes the others, and sleeps.
 //!
 //! Refused where what one execution does would be seen by the next one, or could not go on: see
 //! `rashomon_abi::exploration::snapshot::refusal`. Then the process goes on as if it had not been asked. Limits: robust and
 //! priority-inheriting mutexes, which the kernel knows by number, and what a program itself does with numbers of threads. Nothing
 //! is called proven that was only seen in an execution from here: the host makes what it found happen again from the beginning.
 
-use crate::record::process_tree;
 use crate::serial::{explore, preconditions, sched, watchdog};
-use crate::system::signals;
 use crate::system::sys::{self, syscall};
-use crate::system::thread::{NO_THREAD, State, Thread, known};
+use crate::system::thread::{State, Thread, known};
+use crate::system::{header, signals};
 use core::arch::naked_asm;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
-use rashomon_abi::exploration::snapshot::{ANSWERS, COMMANDS, LONGEST_PATH, answer, refusal};
+use rashomon_abi::exploration::snapshot::{ANSWERS, COMMANDS, GO_ON, answer, refusal};
+use rashomon_abi::header::field;
 
 /// Where a thread stands, and what the kernel knows of it.
 #[repr(C)]
@@ -61,8 +63,6 @@ const WAITID: usize = 247;
 
 static COMMANDS_FILE: AtomicI32 = AtomicI32::new(-1);
 static ANSWERS_FILE: AtomicI32 = AtomicI32::new(-1);
-/// Number of the thread that decided to stand.
-static CALLER: AtomicU32 = AtomicU32::new(NO_THREAD);
 /// Threads of the child that have returned.
 static RETURNED: AtomicU32 = AtomicU32::new(0);
 
@@ -73,7 +73,7 @@ pub fn stand_here(live: &[u32]) {
         Ok(caller) => {
             let stack = sys::map_anonymous(STACK_BYTES);
             if !stack.is_null() && gather(caller) {
-                // SAFETY: a stack of our own, for a function that never returns.
+                // SAFETY: a stack of our own, for a function that returns in executions only, on their copies of it.
                 unsafe { save(caller.serial().standing.stack.as_ptr(), stack.add(STACK_BYTES), serve, caller) };
                 // Only executions come here.
                 return returned(caller);
@@ -102,7 +102,6 @@ fn prepare(live: &[u32]) -> Result<&'static Thread, u64> {
     let known = 1 + others(live, caller.number.get()).count() + usize::from(watchdog::is_started());
     preconditions::check(known)?;
     open_pipes()?;
-    CALLER.store(caller.number.get(), Release);
     for other in others(live, caller.number.get()) {
         other.baton.fetch_or(sched::STAND, Release);
         sys::futex_wake(&other.baton, 1);
@@ -263,15 +262,15 @@ unsafe extern "C" fn go_on(_flags: usize, _stack: u64, _tid_address: u64, _threa
     )
 }
 
-/// The process that stands: an execution for each command, one after the other.
-extern "C" fn serve(_caller: &Thread) {
+/// The process that stands: an execution for each command, one after the other. Returns in an execution whose first thread goes
+/// on as the caller.
+extern "C" fn serve(caller: &Thread) {
     signals::set_mask(u64::MAX);
     let id = sys::process_id();
     let mut last = 0;
-    say(answer::STANDS, 0);
+    say(answer::STANDS, 0, 0);
     loop {
-        let mut folder: process_tree::Path = [0; 4096];
-        let command = read_command(&mut folder);
+        let command = read_command();
         if last != 0 {
             reap(last);
         }
@@ -282,40 +281,32 @@ extern "C" fn serve(_caller: &Thread) {
         // copy of this stack.
         let child = unsafe { syscall!(CLONE, 0, 0, 0) };
         match child {
-            0 => execute(&folder, id),
+            0 => return execute(caller, id),
             1.. => {
                 last = child as usize;
-                say(answer::BEGAN, child as u64);
-                say(answer::ENDED, await_end(last));
+                say(answer::ENDED, last, await_end(last));
             }
-            error => say(answer::FAILED, -error as u64),
+            error => say(answer::FAILED, 0, -error as u64),
         }
     }
 }
 
-fn say(what: u64, number: u64) {
-    let words = [what, number];
-    // SAFETY: two words. Nobody reads any more: the next command will not come.
-    unsafe { syscall!(sys::WRITE, ANSWERS_FILE.load(Relaxed), words.as_ptr(), 16) };
+fn say(what: u64, process: usize, number: u64) {
+    let words = [what, process as u64, number];
+    // SAFETY: three words. Nobody reads any more: the next command will not come.
+    unsafe { syscall!(sys::WRITE, ANSWERS_FILE.load(Relaxed), words.as_ptr(), size_of_val(&words)) };
 }
 
 /// False: there are no more.
-fn read_command(folder: &mut process_tree::Path) -> bool {
-    let read = |to: *mut u8, bytes: usize| {
-        let mut done = 0;
-        while done < bytes {
-            // SAFETY: the callers' buffers have that many bytes.
-            let got = unsafe { syscall!(sys::READ, COMMANDS_FILE.load(Relaxed), to.add(done), bytes - done) };
-            match got {
-                1.. => done += got as usize,
-                error if error == -sys::EINTR => {}
-                _ => return false,
-            }
+fn read_command() -> bool {
+    let mut command = 0u64;
+    loop {
+        // SAFETY: one word, which comes in one piece.
+        let got = unsafe { syscall!(sys::READ, COMMANDS_FILE.load(Relaxed), &raw mut command, 8) };
+        if got != -sys::EINTR {
+            return got == 8 && command == GO_ON;
         }
-        true
-    };
-    let mut length = 0u64;
-    read((&raw mut length).cast(), 8) && length as usize <= LONGEST_PATH && read(folder.as_mut_ptr(), length as usize)
+    }
 }
 
 /// How the child ended. It keeps its number.
@@ -334,9 +325,11 @@ fn reap(child: usize) {
     unsafe { sys::call(WAIT4, child, 0, WALL, 0, 0, 0) };
 }
 
-/// In the forked child: everything that another execution could see is made its own, then the threads go on.
-fn execute(folder: &process_tree::Path, parent: u32) -> ! {
+/// In the forked child: everything that another execution could see is made its own, then the threads go on. Returns if the
+/// calling thread is the caller from here on.
+fn execute(caller: &Thread, parent: u32) {
     const PRCTL: usize = 157;
+    const SET_TID_ADDRESS: usize = 218;
     const SET_DEATH_SIGNAL: usize = 1;
     const SETPGID: usize = 109;
     // SAFETY: plain system calls.
@@ -349,21 +342,24 @@ fn execute(folder: &process_tree::Path, parent: u32) -> ! {
     }
     close_pipes();
     preconditions::open_files_again();
-    if !process_tree::moves(folder) {
-        sys::die(&[b"cannot create the trace's header file: is the session directory writable?"]);
-    }
+    header::set(field::PROCESS_ID, sys::process_id() as u64);
     // SAFETY: the scheduler's lock is held since the process stood, and nobody else is there.
     let live = unsafe { sched::live() }.as_slice();
     explore::begin_again(live);
     // SAFETY: the child has one thread.
     unsafe { watchdog::forked() };
-    let caller = CALLER.load(Relaxed);
     let mut made = 0;
-    for other in others(live, caller) {
+    for other in others(live, caller.number.get()) {
         make(other, &mut made);
     }
+    if caller.number.get() == 0 {
+        // The process's first thread is the initial thread's as before: it has that one's thread-local storage already.
+        // SAFETY: what the kernel knew of the thread that stood.
+        unsafe { syscall!(SET_TID_ADDRESS, caller.serial().standing.tid_address.get()) };
+        return;
+    }
     // From here on its thread-local storage is no longer this thread's.
-    make(known(caller), &mut made);
+    make(caller, &mut made);
     loop {
         sys::sleep(u64::MAX >> 1);
     }

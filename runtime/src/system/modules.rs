@@ -246,6 +246,8 @@ pub fn write() {
 }
 
 /// A module is gone: its addresses may come to mean something else.
+#[cold]
+#[inline(never)]
 fn unloaded(base: u64) {
     for known in &BASES {
         let _ = known.compare_exchange(base + 1, 0, AcqRel, Relaxed);
@@ -271,6 +273,20 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) 
     let loaded = || headers.iter().filter(|header| header.kind == 1);
     let Some(start) = loaded().map(|header| info.base + header.address).min() else { return 0 };
     let end = loaded().map(|header| info.base + header.address + header.memory_size).max().unwrap_or(start);
+    let same = |entry: &[AtomicU64; 2]| entry[0].load(Relaxed) == info.base + 1 && entry[1].load(Relaxed) == start;
+    let written = WRITTEN.iter().take_while(|entry| entry[0].load(Relaxed) != 0).position(same);
+    let wanted = BASES.iter().take(config::count(control::field::MODULES)).any(|known| known.load(Relaxed) == 0);
+    match written {
+        Some(at) if !wanted => SEEN[at].store(true, Relaxed),
+        _ => look_at(info, headers, name, (start, end)),
+    }
+    0
+}
+
+/// A module that is new, or that a schedule may name. Apart from [`visit`], as its path takes pages of stack.
+#[cold]
+#[inline(never)]
+fn look_at(info: &Info, headers: &[ProgramHeader], name: &[u8], (start, end): (u64, u64)) {
     let mut own_path = [0u8; 4096];
     let path = if name.is_empty() {
         // SAFETY: a terminated path and a local buffer. The program itself is the first module, without a name.
@@ -305,7 +321,6 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) 
             append(info.base, start, end, &build_id[..id_length], path);
         }
     }
-    0
 }
 
 /// The GNU build-id note as hexadecimal digits; their number.
