@@ -45,7 +45,7 @@ const SHARE: f64 = 0.1;
 const SILENCE: f64 = 5.0;
 /// Bytes that the tool may hold for each event of the recording that it looks at, and besides; `docs/evaluation.md` says why.
 const BYTES_PER_EVENT: f64 = 192.0;
-const MEGABYTES_OF_TOOL: f64 = 64.0;
+const MEGABYTES_OF_TOOL: f64 = 512.0;
 /// Megabytes that recording may add to a process: for each of its threads, and besides.
 const MEGABYTES_PER_THREAD: f64 = 4.0;
 const MEGABYTES_OF_RUNTIME: f64 = 64.0;
