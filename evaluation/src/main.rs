@@ -59,6 +59,8 @@ enum Evaluation {
     Crashes(bars::crashes::Options),
     /// Seeded errors that need several accesses in one order, in long executions: plain check beside sampling.
     Long(bars::long::Options),
+    /// A program of ten million accesses and one of 64 threads: plain check keeps to its budget and to its memory, and tells.
+    Scale(bars::scale::Options),
     /// Every program with a known bug, and those without, under plain check: what is proven, by what, in which time.
     Loop(bars::whole::Options),
     /// Random programs and budgets, the tool ended at random: it ends in time and loses nothing.
@@ -114,6 +116,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Complete(options) => bars::complete::run(options),
         Evaluation::Crashes(options) => bars::crashes::run(options),
         Evaluation::Long(options) => bars::long::run(options),
+        Evaluation::Scale(options) => bars::scale::run(options),
         Evaluation::Loop(options) => bars::whole::run(options),
         Evaluation::Budgets(options) => bars::budgets::run(options),
         Evaluation::Stores(options) => bars::stores::run(options),

@@ -10,6 +10,7 @@ mod excerpts;
 mod exit;
 mod known;
 mod live;
+mod ongoing;
 mod program;
 mod progress;
 mod runtime;

@@ -1,7 +1,9 @@
-//! Progress on standard error: a line that changes on a terminal, with the time that is left; elsewhere a line every ten seconds
-//! at most; nothing when asked to be quiet. What is found, and what the user should know, is a line of its own at once.
+//! Progress on standard error: a line that changes on a terminal, with the time that is left; elsewhere a line every four
+//! seconds, also while one thing lasts; nothing when asked to be quiet. What is found, and what the user should know, is a line
+//! of its own at once.
 
 use crate::live::Live;
+use crate::ongoing::Ongoing;
 use crate::terminal::{error_is_terminal, say};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use rashomon_event::{Deadline, FindingId, counted, harmless};
@@ -16,9 +18,9 @@ pub struct Reporter {
     quiet: bool,
     live: Option<Arc<Live>>,
     bar: Option<ProgressBar>,
+    /// Where no line takes another one's place.
+    ongoing: Option<Ongoing>,
     until: Deadline,
-    /// When there was a line, where none takes another one's place.
-    last: Instant,
     /// Proofs that were told: engines come to the same one.
     told: BTreeSet<(FindingId, &'static str)>,
 }
@@ -41,7 +43,10 @@ fn explored_words(schedules: u64, found: usize) -> String {
 }
 
 /// Between lines where none takes another one's place.
-pub const EVERY: Duration = Duration::from_secs(10);
+pub const EVERY: Duration = Duration::from_secs(4);
+
+/// The same behind the first minute of a program that writes where we do: it may be a server.
+const RARELY: Duration = Duration::from_secs(60);
 
 impl Reporter {
     pub fn new(quiet: bool) -> Self {
@@ -50,7 +55,7 @@ impl Reporter {
 
     /// Also to a report.
     pub fn telling(quiet: bool, live: Option<Arc<Live>>) -> Self {
-        Self { quiet, live, bar: None, until: Deadline::NEVER, last: Instant::now(), told: BTreeSet::new() }
+        Self { quiet, live, bar: None, ongoing: None, until: Deadline::NEVER, told: BTreeSet::new() }
     }
 
     fn line(&self, text: &str) {
@@ -61,6 +66,9 @@ impl Reporter {
             Some(bar) => bar.suspend(|| say!("{text}")),
             None => say!("{text}"),
         }
+        if let Some(ongoing) = &self.ongoing {
+            ongoing.was_said();
+        }
     }
 
     /// What goes on now: shown until the next thing does.
@@ -69,10 +77,7 @@ impl Reporter {
             return;
         }
         if !error_is_terminal() {
-            if self.last.elapsed() >= EVERY {
-                self.last = Instant::now();
-                self.line(&format!("{text}{}", left_words(self.until)));
-            }
+            self.lasts(text, EVERY);
             return;
         }
         let until = self.until;
@@ -85,7 +90,13 @@ impl Reporter {
         bar.set_message(harmless(text).into_owned());
     }
 
+    /// What is said of it again and again, as long as nothing else is.
+    fn lasts(&mut self, text: &str, later: Duration) {
+        self.ongoing.get_or_insert_with(Ongoing::new).begin(harmless(text).into_owned(), self.until, later);
+    }
+
     pub fn finish(&mut self) {
+        self.ongoing = None;
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
@@ -103,14 +114,21 @@ impl Observer for Reporter {
                 // The terminal belongs to the program now.
                 self.finish();
                 let which = of.filter(|&of| of > 1).map(|of| format!(" execution 1 of {of}")).unwrap_or_default();
-                self.line(&format!("recording{which}"));
+                let what = format!("recording{which}");
+                self.line(&what);
+                if !self.quiet && !error_is_terminal() {
+                    self.lasts(&what, RARELY);
+                }
             }
             Progress::Recording { number, of: Some(of) } => self.now(&format!("recording execution {} of {of}", number + 1)),
             Progress::Recording { number, of: None } => self.now(&format!("recording another schedule ({})", number + 1)),
             Progress::Analysing { number: 0, .. } => self.now("analysing"),
             Progress::Analysing { number, .. } => self.now(&format!("analysing recording {}", number + 1)),
-            Progress::Recorded { number: 0, events, threads } => self.now(&format!("{events} events of {threads} threads")),
+            Progress::Recorded { number: 0, events, threads } => {
+                self.now(&format!("analysing {events} events of {threads} threads"));
+            }
             Progress::Recorded { .. } => {}
+            Progress::Working(what) => self.now(what),
             Progress::Analysed { witnesses, without } => {
                 self.now(&format!("schedules to force: {witnesses}; findings that no schedule is known for: {without}"));
             }
@@ -134,6 +152,9 @@ impl Observer for Reporter {
                 self.until = deadline;
                 if let Some(bar) = &self.bar {
                     bar.set_style(style(deadline));
+                }
+                if let Some(ongoing) = &self.ongoing {
+                    ongoing.ends_by(deadline);
                 }
             }
             Progress::Replaced(_) | Progress::Numbers(_) => {}
@@ -163,7 +184,7 @@ impl Drop for Reporter {
     }
 }
 
-/// How far a long count has come: a line on a terminal, from the first second on; elsewhere a line every ten seconds.
+/// How far a long count has come: a line on a terminal, from the first second on; elsewhere a line every four seconds.
 pub struct Counter {
     what: &'static str,
     of: Option<u64>,

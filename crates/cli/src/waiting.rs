@@ -1,5 +1,5 @@
 //! Progress of what does not tell how far it has come: what goes on, for how long, and how long it may take still. A line on a
-//! terminal, from the first second on; elsewhere a line every ten seconds; nothing when asked to be quiet.
+//! terminal, from the first second on; elsewhere a line every four seconds; nothing when asked to be quiet.
 
 use crate::progress::{EVERY, left_words};
 use crate::terminal::{error_is_terminal, say};
@@ -61,7 +61,7 @@ fn tell(what: &str, until: Deadline, ended: &Receiver<()>) {
 }
 
 /// Such as `analysing: 12 s (48 s left at most)`.
-fn words(what: &str, took: Duration, until: Deadline) -> String {
+pub fn words(what: &str, took: Duration, until: Deadline) -> String {
     format!("{what}: {} s{}", took.as_secs(), left_words(until))
 }
 

@@ -35,6 +35,7 @@ use rashomon_explore::{
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
 use rashomon_trace::LoadedTrace;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -143,9 +144,8 @@ pub fn racing_sites(trace: &Trace, deadline: Deadline) -> Vec<CodePlace> {
     let memory = SharedMemory::until(trace, deadline);
     let sites: BTreeSet<SiteId> =
         hybrid_until(trace, &memory, 1, deadline).iter().flat_map(|pair| [pair.sites.0, pair.sites.1]).collect();
-    let plain: BTreeSet<SiteId> = trace
-        .events
-        .iter()
+    let plain: BTreeSet<SiteId> = deadline
+        .bound(&trace.events)
         .filter(|event| matches!(event.kind, EventKind::Access(_)) && sites.contains(&event.site))
         .map(|event| event.site)
         .collect();
@@ -154,7 +154,7 @@ pub fn racing_sites(trace: &Trace, deadline: Deadline) -> Vec<CodePlace> {
 }
 
 /// The plain accesses of data that several threads touch, few times in all, and one of them writes.
-fn rare_sites(trace: &Trace) -> Vec<CodePlace> {
+fn rare_sites(trace: &Trace, deadline: Deadline) -> Vec<CodePlace> {
     #[derive(Default)]
     struct Touched {
         times: usize,
@@ -162,8 +162,8 @@ fn rare_sites(trace: &Trace) -> Vec<CodePlace> {
         written: bool,
         sites: BTreeSet<SiteId>,
     }
-    let mut all: HashMap<u64, Touched> = HashMap::new();
-    for event in &trace.events {
+    let mut all: FxHashMap<u64, Touched> = FxHashMap::default();
+    for event in deadline.bound(&trace.events) {
         let EventKind::Access(access) = event.kind else { continue };
         let touched = all.entry(access.address.0).or_default();
         touched.times += 1;
@@ -332,7 +332,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             forcing: self.forcing(run),
             base: Planner::new(&loaded.trace, 0).empty(),
             folder: self.store.scratch(NAME),
-            rare: if settings.stops == Stops::Racing { rare_sites(&loaded.trace) } else { Vec::new() },
+            rare: if settings.stops == Stops::Racing { rare_sites(&loaded.trace, deadline) } else { Vec::new() },
             accesses: match settings.stops {
                 Stops::Racing => VisibleAccesses::Sites(racing_sites(&loaded.trace, deadline)),
                 Stops::None => VisibleAccesses::None,

@@ -25,6 +25,8 @@ pub enum Progress<'a> {
         witnesses: usize,
         without: usize,
     },
+    /// An engine does something that may take a while, such as `reading recording 1`.
+    Working(&'a str),
     /// A schedule is about to be forced.
     Forcing {
         id: &'a str,

@@ -17,6 +17,7 @@ pub mod public;
 pub mod real;
 pub mod replay;
 pub mod runtime;
+pub mod scale;
 pub mod spine;
 pub mod stores;
 pub mod whole;

@@ -185,10 +185,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         until: Deadline,
         observer: &mut dyn Observer,
     ) -> Result<Option<rashomon_trace::LoadedTrace>, PipelineError> {
+        observer.progress(Progress::Working(&format!("reading recording {}", recording + 1)));
         match rashomon_trace::Recording::open(&self.store.recording(recording))?.load_until(until) {
             Err(rashomon_trace::TraceError::OutOfTime { .. }) => {
-                let note =
-                    format!("no time was left to read recording {recording} and search from it: a larger --budget gives more");
+                let note = format!(
+                    "no time was left to read recording {} and search from it: a larger --budget gives more",
+                    recording + 1
+                );
                 observer.progress(Progress::Note(&note));
                 Ok(None)
             }
@@ -272,7 +275,7 @@ pub fn analyse_session<S: Symbols + ?Sized>(
             tally.not_analysed += 1;
             continue;
         };
-        tally.count(&loaded, &process.path, symbols.trusted(), observer);
+        tally.count(&loaded, &process.path, symbols.trusted(), false, observer);
         let from = Source { recording: 0, process: process.path, surroundings: None };
         let found = leads_of(&loaded, (symbols, 0), &from, ProgramExit::Unknown, &mut examination, tally);
         for lead in found {

@@ -91,15 +91,27 @@ impl Tally {
         self.notes.push(note);
     }
 
-    /// Counts a recording, and notes what is wrong with it.
-    pub(crate) fn count(&mut self, loaded: &LoadedTrace, process: &ProcessPath, trusted: &[String], observer: &mut dyn Observer) {
+    /// Counts a recording, and notes what is wrong with it. An excerpt lacks what it is meant to lack.
+    pub(crate) fn count(
+        &mut self,
+        loaded: &LoadedTrace,
+        process: &ProcessPath,
+        trusted: &[String],
+        is_excerpt: bool,
+        observer: &mut dyn Observer,
+    ) {
         self.events += loaded.trace.events.len() as u64;
         self.threads = self.threads.max(loaded.trace.threads.len() as u64);
         let mut notes: Vec<String> = Vec::new();
         if !ended_blocked(loaded) {
             // Of a program that died the streams end where they are, and are whole up to there.
             let died = loaded.shortcomings.contains(&Shortcoming::Crashed);
-            let told = loaded.shortcomings.iter().filter(|one| !(died && matches!(one, Shortcoming::Unfinished { .. })));
+            let is_meant = |one: &&Shortcoming| match one {
+                Shortcoming::Unfinished { .. } => died || is_excerpt,
+                Shortcoming::NotEnded | Shortcoming::Truncated { .. } => is_excerpt,
+                _ => false,
+            };
+            let told = loaded.shortcomings.iter().filter(|one| !is_meant(one));
             notes.extend(told.map(|shortcoming| format!("the trace is not complete: {shortcoming}")));
         }
         if !process.is_initial() {

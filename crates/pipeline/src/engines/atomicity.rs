@@ -163,6 +163,7 @@ impl Atomicity {
             return Ok(0);
         }
         let ended = if norm_of(case).is_wrong(recorded.exit) { HowEnded::Wrongly } else { HowEnded::Well };
+        case.observer.progress(Progress::Working(&format!("looking for critical sections in recording {}", number + 1)));
         let Ok(loaded) = load_until(&job.store.recording(number), until) else {
             self.unread += 1;
             return Ok(0);
@@ -442,6 +443,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
         let is_blamed = !self.blamed.is_empty();
         let Some(lead) = self.pop() else { return Ok(Yield::default()) };
         self.tried += 1;
+        case.observer.progress(Progress::Working(&format!("interleaving critical sections: pair {}", self.tried)));
         let before = self.executions;
         let made = Yield { proven: usize::from(self.decide(case, lead, until)?), ..Yield::default() };
         let took = case.takes(self.executions - before);

@@ -291,7 +291,9 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
                 events: loaded.trace.events.len(),
                 threads: loaded.trace.threads.len(),
             });
-            self.tally.count(&loaded, &process.path, job.symbols.trusted(), self.observer);
+            // Whatever else does not end in its time is no recording.
+            let is_excerpt = number > 0 && recorded.is_some_and(|recorded| recorded.exit == ProgramExit::TimedOut);
+            self.tally.count(&loaded, &process.path, job.symbols.trusted(), is_excerpt, self.observer);
             if let Some(note) = input_words(&loaded, job.symbols).filter(|note| !self.tally.notes.contains(note)) {
                 self.tally.note(note, self.observer);
             }

@@ -18,6 +18,7 @@ use crate::engines::portfolio::count;
 use crate::error::PipelineError;
 use crate::findings::failure::is_own;
 use crate::findings::symbols::Symbols;
+use crate::progress::Progress;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Output, force};
 use rashomon_event::{Deadline, Finding, FindingKind, Goal, Grade, Harm, Place, Position, Schedule, ThreadPath, Turn as Step};
 use rashomon_trace::GoalRecord;
@@ -149,6 +150,7 @@ struct Executions<'e, 'c, 'j, S: ?Sized> {
 impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
     fn compare(&mut self, finding: &Finding) -> Result<Option<(Harm, String)>, PipelineError> {
         let Some(schedule) = &finding.schedule else { return Ok(None) };
+        self.case.observer.progress(Progress::Working(&format!("executing both orders of {}", finding.id)));
         let Some(last) = self.last_steps(schedule)? else { return Ok(None) };
         let mut orders = [Vec::new(), Vec::new()];
         for way in WAYS {
