@@ -8,9 +8,9 @@
 //! kernel's numbers of process and threads are new, while libc goes on with the old ones, which mutexes that are held remember
 //! ([`Thread::libc_id`]).
 //!
-//! The process that stands never goes on. All executions use its session, one after the other: the host puts back what the header
-//! said, and says in the exploration file what to do, before each. If the initial thread decided to stand, the child's first thread
-//! goes on as that one; otherwise it is none of the program's: it makes the others, and sleeps.
+//! The process that stands never goes on. All executions use its session, one after the other: before each, the host puts back
+//! what the header said, and says in the exploration file what to do. If the initial thread decided to stand, the child's first
+//! thread goes on as that one; otherwise it is none of the program's: it makes the others, and sleeps.
 //!
 //! Refused where what one execution does would be seen by the next one, or could not go on: see
 //! `rashomon_abi::exploration::snapshot::refusal`. Then the process goes on as if it had not been asked. Limits: robust and
