@@ -118,10 +118,12 @@ pub fn run(options: &Options) -> Result<bool> {
 
 /// Of one whole recording of the program.
 fn size_of(tool: &Path, binary: &Path) -> Result<TraceSize> {
-    let session = binary.with_extension("recording");
-    succeed(Command::new(tool).args(["record", "--output"]).arg(&session).arg("--").arg(binary))?;
-    let size = trace_size::of(&session)?;
-    fs::remove_dir_all(&session).with_context(|| format!("cannot remove {}", session.display()))?;
+    let store = binary.with_extension("recorded");
+    succeed(Command::new(tool).args(["record", "--output"]).arg(&store).arg("--").arg(binary))?;
+    let sessions = trace_size::sessions_below(&store)?;
+    let [session] = sessions.as_slice() else { bail!("{} holds {} recordings, not one", store.display(), sessions.len()) };
+    let size = trace_size::of(session)?;
+    fs::remove_dir_all(&store).with_context(|| format!("cannot remove {}", store.display()))?;
     Ok(size)
 }
 
