@@ -229,12 +229,18 @@ pub fn read(path: &Path) -> Result<Answer, ExploreError> {
     let of = |count: usize, words: usize| head[count].saturating_mul(words as u64);
     let tables = of(field::SITES, SITE_WORDS).saturating_add(of(field::WANTED, WANTED_WORDS));
     let tables = tables.saturating_add(head[field::DECISIONS]).saturating_add(head[field::ORDER_WORDS]).saturating_mul(8);
-    let mut bytes = Vec::new();
-    file.take(tables.saturating_add(used * 8)).read_to_end(&mut bytes).map_err(ExploreError::io("read", path))?;
+    let all = tables.saturating_add(used * 8);
+    let length = file.metadata().map_err(ExploreError::io("read", path))?.len();
+    let mut bytes = Vec::with_capacity(all.min(length) as usize);
+    file.take(all).read_to_end(&mut bytes).map_err(ExploreError::io("read", path))?;
     let log = bytes.get(tables as usize..).ok_or_else(|| damaged(field::DECISIONS, "the file is cut short".into()))?;
     let mut builder = LogBuilder::default();
-    let all: Vec<u64> = words(log).collect();
-    let torn = all.chunks_exact(RECORD_WORDS).any(|record| builder.record(record).is_none());
+    // Logs of long executions are large: record by record.
+    let torn = log.chunks_exact(RECORD_WORDS * 8).any(|record| {
+        let mut read = [0; RECORD_WORDS];
+        read.iter_mut().zip(words(record)).for_each(|(into, word)| *into = word);
+        builder.record(&read).is_none()
+    });
     Ok(Answer {
         log: builder.finish(),
         end: match head[field::END] {

@@ -8,13 +8,14 @@
 //! priorities of threads, since each change of the running thread takes time.
 //!
 //! An order of an object that was seen is not drawn again until many draws find no other, nor is one that was asked for and did
-//! not come. Half of the orders are drawn anew; the others go on from one that showed something new, up to a point, and are drawn
-//! from there: an error that needs a long order is found part by part, where the program shows the parts. What an execution failed
-//! behind is avoided from then on, as it would keep all that comes later from being tried: two steps of it are turned round.
+//! not come. Half of the orders are drawn anew; the others go on from one that showed something new, up to a point, and are
+//! drawn from there: an error that needs a long order is found part by part, where the program shows the parts. What an
+//! execution failed behind is avoided from then on, as it would keep all that comes later from being tried: two steps of it are
+//! turned round.
 //!
-//! In long executions objects that can have few orders come first, and those all of whose orders were tried come last: an object's
-//! order is drawn among those that leave what is decided as it is, and what is decided first has most to choose from. There what a
-//! thread does at an object before it goes on elsewhere mostly stays together.
+//! In long executions objects that can have few orders come first, and those all of whose orders were tried come last: an
+//! object's order is drawn among those that leave what is decided as it is, and what is decided first has most to choose from.
+//! There what a thread does at an object before it goes on elsewhere mostly stays together.
 //!
 //! Guarantee: as for any sample, none. Limits: an object is its address, a step is told by how many its thread made there
 //! before. Objects with more than [`MOST_EVENTS`](crate::shape::MOST_EVENTS) steps have no order.

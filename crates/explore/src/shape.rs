@@ -143,7 +143,11 @@ impl Shape {
     /// lock. `whole`: those that follow each other without any other step of the thread stay together, too.
     pub fn units<'e>(&self, events: &'e [Event], whole: bool) -> Vec<Vec<&'e Event>> {
         let section = |event: &Event, lock: u64| {
-            event.sections.iter().copied().find(|&nth| self.sections[nth].lock == lock && self.sections[nth].begin.index != event.at.index)
+            event
+                .sections
+                .iter()
+                .copied()
+                .find(|&nth| self.sections[nth].lock == lock && self.sections[nth].begin.index != event.at.index)
         };
         let mut locks = events.first().into_iter().flat_map(|event| self.around(event)).map(|section| section.lock);
         let common = locks.find(|&lock| events.iter().all(|event| section(event, lock).is_some()));
