@@ -7,15 +7,15 @@
 //! execution enforces them (`rashomon_logic::orders`) and decides as POS does where they say nothing; in long executions by
 //! priorities of threads, since each change of the running thread takes time.
 //!
-//! An order of an object that was seen is not drawn again until many draws find no other, nor is one that was asked for and did
-//! not come. Half of the orders are drawn anew; the others go on from one that showed something new, up to a point, and are
-//! drawn from there: an error that needs a long order is found part by part, where the program shows the parts. What an
-//! execution failed behind is avoided from then on, as it would keep all that comes later from being tried: two steps of it are
-//! turned round.
+//! An order of an object that was seen is not drawn again until many draws find no other. Half of the orders are drawn anew; the
+//! others go on from one that showed something new, up to a point, and are drawn from there: an error that needs a long order is
+//! found part by part, where the program shows the parts. What an execution failed behind is avoided from then on, as it would
+//! keep all that comes later from being tried: two steps of it are turned round.
 //!
 //! In long executions objects that can have few orders come first, and those all of whose orders were tried come last: an
 //! object's order is drawn among those that leave what is decided as it is, and what is decided first has most to choose from.
-//! There what a thread does at an object before it goes on elsewhere mostly stays together.
+//! There what a thread does at an object before it goes on elsewhere mostly stays together, and an order that was asked for twice
+//! and did not come counts as seen.
 //!
 //! Guarantee: as for any sample, none. Limits: an object is its address, a step is told by how many its thread made there
 //! before. Objects with more than [`MOST_EVENTS`](crate::shape::MOST_EVENTS) steps have no order.
@@ -69,7 +69,7 @@ struct Object {
     shapes: HashSet<u64>,
     /// Which step found which one before it.
     inputs: HashSet<(u64, u64)>,
-    /// Those that showed a new input, or made a thread do something else there.
+    /// Those that showed a new input; in long executions, those that made a thread do something else there, too.
     elite: VecDeque<Sequence>,
 }
 
@@ -228,14 +228,12 @@ impl Orders {
     fn in_turn(&mut self, shape: &Shape, whole: bool) -> Vec<u64> {
         let mut objects: Vec<u64> = shape.objects.keys().copied().collect();
         self.shuffle(&mut objects);
-        let is_dry = |object: &u64| self.objects.get(object).is_some_and(|known| known.dry >= DRY);
         if !self.is_long() {
-            objects.sort_by_key(is_dry);
             return objects;
         }
-        let dry: Vec<bool> = objects.iter().map(is_dry).collect();
         let mut ranked = Vec::new();
-        for (object, dry) in objects.into_iter().zip(dry) {
+        for object in objects {
+            let dry = self.objects.get(&object).is_some_and(|known| known.dry >= DRY);
             let orders = logarithm(shape.units(&shape.objects[&object], whole).iter().map(|unit| unit[0].at.id.thread));
             let stretched = orders * (1.0 + self.below(1 << 10) as f64 / f64::from(1 << 10));
             ranked.push((dry, stretched, object));
@@ -295,6 +293,7 @@ impl Orders {
         let asked: HashSet<StepId> = orders.iter().flat_map(|order| [order.first, order.then]).collect();
         let shape = Shape::of(log, &asked);
         self.judge(orders, &shape.positions);
+        let is_long = self.is_long();
         let mut threads: BTreeMap<u64, BTreeMap<u32, Vec<u64>>> = BTreeMap::new();
         for (object, events) in &shape.objects {
             let of = threads.entry(*object).or_default();
@@ -303,7 +302,7 @@ impl Orders {
             let signature = self.signature(&came);
             let known = self.objects.entry(*object).or_default();
             self.seen += u64::from(known.seen.insert(signature));
-            let mut new = known.shapes.insert(hash(&*of)) && known.shapes.len() > 1;
+            let mut new = is_long && known.shapes.insert(hash(&*of)) && known.shapes.len() > 1;
             for two in events.windows(2) {
                 new |= known.inputs.insert((two[0].site, two[1].site));
             }
@@ -372,7 +371,8 @@ impl Search for Orders {
         let drawn = self.open.pop_front().unwrap_or_default();
         let shape = self.take_in(log, &plan.orders);
         if log.left.is_empty() {
-            for (object, wanted) in &drawn {
+            // In short ones what else is drawn may make it come another time.
+            for (object, wanted) in drawn.iter().filter(|_| self.steps > MOST_OF_POS) {
                 let signature = self.signature(wanted);
                 if let Some(known) = self.objects.get_mut(object).filter(|known| !known.seen.contains(&signature)) {
                     *known.tried.entry(signature).or_default() += 1;
