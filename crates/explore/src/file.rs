@@ -270,8 +270,12 @@ pub fn read_from(file: &File, path: &Path) -> Result<Answer, ExploreError> {
     let log = usize::try_from(begin).ok().and_then(|begin| bytes.get(begin..bytes.len().min(end as usize)));
     let log = log.ok_or_else(|| damaged(field::DECISIONS, "the file is cut short".into()))?;
     let mut builder = LogBuilder::default();
-    let all: Vec<u64> = words(log).collect();
-    let torn = all.chunks_exact(RECORD_WORDS).any(|record| builder.record(record).is_none());
+    // Logs of long executions are large: record by record.
+    let torn = log.chunks_exact(RECORD_WORDS * 8).any(|record| {
+        let mut read = [0; RECORD_WORDS];
+        read.iter_mut().zip(words(record)).for_each(|(into, word)| *into = word);
+        builder.record(&read).is_none()
+    });
     Ok(Answer {
         log: builder.finish(),
         end: match head[field::END] {

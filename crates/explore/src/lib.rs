@@ -12,6 +12,7 @@ pub mod dependence;
 pub mod dpor;
 pub mod error;
 pub mod explorer;
+pub mod extension;
 pub mod failure;
 pub mod file;
 pub mod log;

@@ -9,11 +9,18 @@
 //!
 //! An order of an object that was seen is not drawn again until many draws find no other. Half of the orders are drawn anew; the
 //! others go on from one that showed something new, up to a point, and are drawn from there: an error that needs a long order is
-//! found part by part, where the program shows the parts.
+//! found part by part, where the program shows the parts. What an execution failed behind is avoided from then on, as it would
+//! keep all that comes later from being tried: two steps of it are turned round.
+//!
+//! In long executions objects that can have few orders come first, and those all of whose orders were tried come last: an
+//! object's order is drawn among those that leave what is decided as it is, and what is decided first has most to choose from.
+//! There what a thread does at an object before it goes on elsewhere mostly stays together, and an order that was asked for twice
+//! and did not come counts as seen.
 //!
 //! Guarantee: as for any sample, none. Limits: an object is its address, a step is told by how many its thread made there
 //! before. Objects with more than [`MOST_EVENTS`](crate::shape::MOST_EVENTS) steps have no order.
 
+use crate::extension::{Sequence, Units, fitted};
 use crate::file::{End, Sampling};
 use crate::log::Log;
 use crate::order_table::{Order, StepId};
@@ -39,19 +46,30 @@ const MOST_ELITE: usize = 1 << 4;
 const DRAWS: u32 = 64;
 /// An order of two steps that was asked for so often and never came is not asked for any more.
 const OFTEN: u32 = 3;
-
-/// Threads, in the order of their steps at an object.
-type Sequence = Vec<u32>;
+/// An order of an object that was asked for so often and did not come counts as seen.
+const TRIES: u32 = 2;
+/// Of an object that so many plans in a row found no new order for, all count as tried.
+const DRY: u32 = 3;
+/// Of so many plans of long executions one takes apart what a thread does at an object at once.
+const APART: u64 = 4;
+/// Orders of an object that are avoided, the latest.
+const MOST_AVOIDED: usize = 8;
 
 /// What is known of an object.
 #[derive(Clone, Debug, Default)]
 struct Object {
     seen: HashSet<u64>,
+    /// How often an order was asked for and did not come.
+    tried: HashMap<u64, u32>,
+    /// Plans in a row without a new order.
+    dry: u32,
     /// Behind which executions ended while threads had something to do: as after a failure.
-    ended: HashSet<u64>,
+    ended: VecDeque<Sequence>,
+    /// What its threads did there.
+    shapes: HashSet<u64>,
     /// Which step found which one before it.
     inputs: HashSet<(u64, u64)>,
-    /// Those that showed a new input.
+    /// Those that showed a new input; in long executions, those that made a thread do something else there, too.
     elite: VecDeque<Sequence>,
 }
 
@@ -77,6 +95,20 @@ fn hash(of: &impl std::hash::Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     hasher.finish()
+}
+
+/// The same without repetitions.
+fn changes(sequence: &[u32]) -> Sequence {
+    let mut changes = sequence.to_vec();
+    changes.dedup();
+    changes
+}
+
+/// What a plan orders so far.
+#[derive(Default)]
+struct Planned {
+    decided: Decided,
+    orders: Vec<Order>,
 }
 
 fn sequence(events: &[Event]) -> Sequence {
@@ -125,10 +157,19 @@ impl Orders {
         }
     }
 
-    /// An order for the object that was not seen, if that is found soon.
-    fn draw(&mut self, object: u64, events: &[Event]) -> Sequence {
-        let base = sequence(events);
-        let mut second = base.clone();
+    fn is_long(&self) -> bool {
+        self.steps > MOST_OF_POS
+    }
+
+    /// What tells an order of an object. In long executions a thread may do more there at once, or less.
+    fn signature(&self, sequence: &[u32]) -> u64 {
+        if self.is_long() { hash(&changes(sequence)) } else { hash(&sequence) }
+    }
+
+    /// An order for the object that was not seen, if that is found soon, among those that it may have.
+    fn draw(&mut self, object: u64, units: &Units<'_>) -> Vec<usize> {
+        let base = units.threads();
+        let mut second = None;
         for _ in 0..DRAWS {
             let mut drawn = base.clone();
             let mut from = 0;
@@ -140,43 +181,92 @@ impl Orders {
                 from = self.below(drawn.len());
             }
             self.shuffle(&mut drawn[from..]);
-            let Some(known) = self.objects.get(&object) else { return drawn };
-            let signature = hash(&drawn);
-            if !known.seen.contains(&signature) {
-                return drawn;
+            let nearest = units.nearest(&drawn);
+            let sequence = units.sequence(&nearest);
+            let signature = self.signature(&sequence);
+            let Some(known) = self.objects.get_mut(&object) else { return nearest };
+            if !known.seen.contains(&signature) && known.tried.get(&signature).is_none_or(|times| *times < TRIES) {
+                known.dry = 0;
+                return nearest;
             }
-            if !known.ended.contains(&signature) {
-                second = drawn;
+            if !known.ended.contains(&sequence) {
+                second = Some(nearest);
             }
         }
-        second
+        if let Some(known) = self.objects.get_mut(&object) {
+            known.dry = known.dry.saturating_add(1);
+        }
+        second.unwrap_or_else(|| units.nearest(&base))
     }
 
     /// Orders for the objects of an execution, and what was drawn.
     fn plan(&mut self, shape: &Shape) -> (Vec<Order>, Vec<(u64, Sequence)>) {
-        let mut decided = Decided::default();
-        shape.fixed.iter().for_each(|&edge| decided.add(edge));
-        let mut objects: Vec<u64> = shape.objects.keys().copied().collect();
-        self.shuffle(&mut objects);
-        let (mut orders, mut drawn) = (Vec::new(), Vec::new());
+        let mut planned = Planned::default();
+        shape.fixed.iter().for_each(|&edge| planned.decided.add(edge));
+        let whole = self.is_long() && self.random.below(APART) != 0;
+        let objects = self.in_turn(shape, whole);
+        for &object in &objects {
+            self.avoid(shape, object, whole, &mut planned);
+        }
+        let mut drawn = Vec::new();
         for object in objects {
-            let events = &shape.objects[&object];
-            let wanted = self.draw(object, events);
-            for (one, other) in in_sequence(events, &wanted) {
-                let Some((order, [from, to])) = shape.order(one, other) else { continue };
-                if from.0 == to.0 || self.is_vain(&order) || decided.follows(from, to) || decided.follows(to, from) {
-                    continue;
-                }
-                decided.add([from, to]);
-                orders.push(order);
+            let units = Units::of(shape, &shape.objects[&object], whole, &planned.decided);
+            let wanted = self.draw(object, &units);
+            for two in wanted.windows(2) {
+                self.put(shape, units.between(two[0], two[1]), whole, &mut planned);
             }
-            drawn.push((object, wanted));
-            if orders.len() >= MOST_ORDERS {
+            drawn.push((object, units.sequence(&wanted)));
+            if planned.orders.len() >= MOST_ORDERS {
                 break;
             }
         }
-        orders.truncate(MOST_ORDERS);
-        (orders, drawn)
+        planned.orders.truncate(MOST_ORDERS);
+        (planned.orders, drawn)
+    }
+
+    /// The objects of an execution, those first that have most to choose from.
+    fn in_turn(&mut self, shape: &Shape, whole: bool) -> Vec<u64> {
+        let mut objects: Vec<u64> = shape.objects.keys().copied().collect();
+        self.shuffle(&mut objects);
+        if !self.is_long() {
+            return objects;
+        }
+        let mut ranked = Vec::new();
+        for object in objects {
+            let dry = self.objects.get(&object).is_some_and(|known| known.dry >= DRY);
+            let orders = logarithm(shape.units(&shape.objects[&object], whole).iter().map(|unit| unit[0].at.id.thread));
+            let stretched = orders * (1.0 + self.below(1 << 10) as f64 / f64::from(1 << 10));
+            ranked.push((dry, stretched, object));
+        }
+        ranked.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        ranked.into_iter().map(|(_, _, object)| object).collect()
+    }
+
+    /// Turns round two steps of each order behind which an execution ended.
+    fn avoid(&mut self, shape: &Shape, object: u64, whole: bool, planned: &mut Planned) {
+        let ended = self.objects.get(&object).map(|known| known.ended.clone()).unwrap_or_default();
+        for sequence in ended {
+            let units = Units::of(shape, &shape.objects[&object], whole, &planned.decided);
+            let order = units.nearest(&fitted(&sequence, &units.threads()));
+            let can_turn = |two: &&[usize]| units.are_apart(two[0], two[1]) && units.may_come(two[1], two[0]);
+            let turns: Vec<&[usize]> = order.windows(2).filter(can_turn).collect();
+            if turns.is_empty() {
+                continue;
+            }
+            let turn = turns[self.below(turns.len())];
+            self.put(shape, units.between(turn[1], turn[0]), whole, planned);
+        }
+    }
+
+    /// One event comes before the other, unless that is decided already.
+    fn put(&self, shape: &Shape, two: Option<(&Event, &Event)>, whole: bool, planned: &mut Planned) {
+        let Some((order, [from, to])) = two.and_then(|(one, other)| shape.order(one, other, whole)) else { return };
+        let decided = &planned.decided;
+        if from.0 == to.0 || self.is_vain(&order) || decided.follows(from, to) || decided.follows(to, from) {
+            return;
+        }
+        planned.decided.add([from, to]);
+        planned.orders.push(order);
     }
 
     fn is_vain(&self, order: &Order) -> bool {
@@ -203,11 +293,16 @@ impl Orders {
         let asked: HashSet<StepId> = orders.iter().flat_map(|order| [order.first, order.then]).collect();
         let shape = Shape::of(log, &asked);
         self.judge(orders, &shape.positions);
+        let is_long = self.is_long();
+        let mut threads: BTreeMap<u64, BTreeMap<u32, Vec<u64>>> = BTreeMap::new();
         for (object, events) in &shape.objects {
-            let known = self.objects.entry(*object).or_default();
+            let of = threads.entry(*object).or_default();
+            events.iter().for_each(|event| of.entry(event.at.id.thread).or_default().push(event.site));
             let came = sequence(events);
-            self.seen += u64::from(known.seen.insert(hash(&came)));
-            let mut new = false;
+            let signature = self.signature(&came);
+            let known = self.objects.entry(*object).or_default();
+            self.seen += u64::from(known.seen.insert(signature));
+            let mut new = is_long && known.shapes.insert(hash(&*of)) && known.shapes.len() > 1;
             for two in events.windows(2) {
                 new |= known.inputs.insert((two[0].site, two[1].site));
             }
@@ -218,16 +313,10 @@ impl Orders {
                 }
             }
         }
-        let threads: BTreeMap<u64, BTreeMap<u32, Vec<u64>>> = shape
-            .objects
-            .iter()
-            .map(|(object, events)| {
-                let mut threads: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-                events.iter().for_each(|event| threads.entry(event.at.id.thread).or_default().push(event.site));
-                (*object, threads)
-            })
-            .collect();
-        if !shape.objects.is_empty() && self.shapes.insert(hash(&threads)) {
+        // Of long executions those are kept that came furthest.
+        let events = shape.events();
+        let is_short = self.is_long() && !log.left.is_empty() && self.kept.iter().any(|kept| kept.events() >= events);
+        if !shape.objects.is_empty() && !is_short && self.shapes.insert(hash(&threads)) {
             self.kept.push_back(shape.clone());
             if self.kept.len() > MOST_KEPT {
                 let smallest = (0..self.kept.len()).min_by_key(|&nth| self.kept[nth].events());
@@ -243,25 +332,14 @@ impl Orders {
     }
 }
 
-/// The one sequence with as many steps of each thread as the other.
-fn fitted(known: &[u32], like: &[u32]) -> Sequence {
-    let mut left: BTreeMap<u32, usize> = BTreeMap::new();
-    like.iter().for_each(|thread| *left.entry(*thread).or_default() += 1);
-    let mut take = |thread: &u32| {
-        let left = left.get_mut(thread).filter(|left| **left > 0);
-        left.map(|left| *left -= 1).is_some()
-    };
-    let mut fitted: Sequence = known.iter().copied().filter(&mut take).collect();
-    fitted.extend(like.iter().copied().filter(&mut take));
-    fitted
-}
-
-/// Each two events that follow each other, in the order of the sequence.
-fn in_sequence<'e>(events: &'e [Event], sequence: &[u32]) -> Vec<(&'e Event, &'e Event)> {
-    let mut of: HashMap<u32, VecDeque<&Event>> = HashMap::new();
-    events.iter().for_each(|event| of.entry(event.at.id.thread).or_default().push_back(event));
-    let sorted: Vec<&Event> = sequence.iter().filter_map(|thread| of.get_mut(thread)?.pop_front()).collect();
-    sorted.windows(2).map(|two| (two[0], two[1])).collect()
+/// The logarithm of the number of orders in which so many steps of each thread can come.
+fn logarithm(threads: impl Iterator<Item = u32>) -> f64 {
+    let mut of: HashMap<u32, u32> = HashMap::new();
+    threads.zip(1_u32..).fold(0.0, |sum, (thread, all)| {
+        let count = of.entry(thread).or_default();
+        *count += 1;
+        sum + f64::from(all).ln() - f64::from(*count).ln()
+    })
 }
 
 impl Search for Orders {
@@ -276,6 +354,7 @@ impl Search for Orders {
             let most = (0..self.kept.len()).max_by_key(|&nth| self.kept[nth].events()).unwrap_or(0);
             let nth = match self.random.below(4) {
                 0 | 1 => most,
+                2 | 3 if self.is_long() && self.random.below(2) == 0 => most,
                 2 => self.kept.len() - 1,
                 _ => self.below(self.kept.len()),
             };
@@ -291,13 +370,25 @@ impl Search for Orders {
     fn learn(&mut self, plan: &Plan, log: &Log, _end: End) {
         let drawn = self.open.pop_front().unwrap_or_default();
         let shape = self.take_in(log, &plan.orders);
-        // If it failed, it did so there: the same is not wanted again.
-        if let Some(object) = shape.last.filter(|_| !log.left.is_empty())
-            && let Some((_, wanted)) = drawn.iter().find(|(drawn, _)| *drawn == object)
-        {
+        if log.left.is_empty() {
+            // In short ones what else is drawn may make it come another time.
+            for (object, wanted) in drawn.iter().filter(|_| self.steps > MOST_OF_POS) {
+                let signature = self.signature(wanted);
+                if let Some(known) = self.objects.get_mut(object).filter(|known| !known.seen.contains(&signature)) {
+                    *known.tried.entry(signature).or_default() += 1;
+                }
+            }
+        } else if let Some(object) = shape.last {
+            // If it failed, it did so there: the same is not wanted again.
+            let wanted = drawn.into_iter().find(|(drawn, _)| *drawn == object).map(|(_, wanted)| wanted);
+            let came = sequence(&shape.objects[&object]);
+            let signatures: Vec<u64> = wanted.iter().chain([&came]).map(|sequence| self.signature(sequence)).collect();
             let known = self.objects.entry(object).or_default();
-            known.seen.insert(hash(wanted));
-            known.ended.insert(hash(wanted));
+            known.seen.extend(signatures);
+            known.ended.push_back(wanted.unwrap_or(came));
+            if known.ended.len() > MOST_AVOIDED {
+                known.ended.pop_front();
+            }
         }
     }
 
@@ -404,11 +495,5 @@ mod tests {
             assert!(given < 1_000);
         }
         assert_eq!(given, UNORDERED_AT_MOST);
-    }
-
-    #[test]
-    fn a_known_sequence_fits_other_counts() {
-        assert_eq!(fitted(&[2, 1, 2], &[1, 1, 2]), [2, 1, 1]);
-        assert_eq!(fitted(&[], &[0, 1]), [0, 1]);
     }
 }

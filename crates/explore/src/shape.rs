@@ -39,10 +39,16 @@ pub struct Event {
     pub gives: bool,
     /// Indices of critical sections around it, the outermost first.
     sections: Vec<usize>,
+    /// The thread's first step elsewhere behind it, if that cannot wait for others.
+    next: Option<At>,
+    /// It comes right behind another step of its thread at this object.
+    joins: bool,
 }
 
-/// An order of steps that is no matter of choice: log indices with their threads.
-type Edge = [(u32, usize); 2];
+/// A step in a log, with its thread.
+pub type Place = (u32, usize);
+/// An order of steps, by their places.
+pub type Edge = [Place; 2];
 
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
@@ -70,6 +76,8 @@ struct Builder {
     counts: HashMap<(u32, u64), u64>,
     frequent: HashSet<u64>,
     held: HashMap<u32, Vec<Held>>,
+    /// By thread: the object that its last step was at, and its first event there since it came.
+    stays: HashMap<u32, (u64, usize)>,
     barriers: HashMap<u64, Barrier>,
     rounds: u32,
 }
@@ -99,7 +107,8 @@ impl Shape {
             if places.contains(&(step.thread, place)) && asked.contains(&at.id) {
                 builder.shape.positions.insert(at.id, index);
             }
-            builder.step(step, at);
+            let joins = builder.moves(step, at);
+            builder.step(step, at, joins);
         }
         for (number, birth) in (0_u32..).zip(&log.threads) {
             if let Some(birth) = birth
@@ -130,18 +139,51 @@ impl Shape {
         sections.filter(|section| section.begin.index != event.at.index)
     }
 
+    /// The events of an object, those of a thread together that no other thread's can come between, as all are in sections of one
+    /// lock. `whole`: those that follow each other without any other step of the thread stay together, too.
+    pub fn units<'e>(&self, events: &'e [Event], whole: bool) -> Vec<Vec<&'e Event>> {
+        let section = |event: &Event, lock: u64| {
+            event
+                .sections
+                .iter()
+                .copied()
+                .find(|&nth| self.sections[nth].lock == lock && self.sections[nth].begin.index != event.at.index)
+        };
+        let mut locks = events.first().into_iter().flat_map(|event| self.around(event)).map(|section| section.lock);
+        let common = locks.find(|&lock| events.iter().all(|event| section(event, lock).is_some()));
+        let mut units: Vec<Vec<&Event>> = Vec::new();
+        // Of each thread, its last unit.
+        let mut last: HashMap<u32, usize> = HashMap::new();
+        for event in events {
+            let thread = event.at.id.thread;
+            let before = last.get(&thread).copied().filter(|&nth| {
+                let together = |lock| units[nth].last().is_some_and(|before| section(before, lock) == section(event, lock));
+                common.is_some_and(together) || whole && event.joins
+            });
+            match before {
+                Some(nth) => units[nth].push(event),
+                None => {
+                    last.insert(thread, units.len());
+                    units.push(vec![event]);
+                }
+            }
+        }
+        units
+    }
+
     /// How many there are.
     pub fn events(&self) -> usize {
         self.objects.values().map(Vec::len).sum()
     }
 
-    /// That one event comes before the other, as an order of steps and with their indices. `None`: it cannot be kept.
-    pub fn order(&self, one: &Event, other: &Event) -> Option<(Order, Edge)> {
+    /// That one event comes before the other, as an order of steps and with their indices. `None`: it cannot be kept. `whole`:
+    /// with all that the thread does there before it goes on elsewhere.
+    pub fn order(&self, one: &Event, other: &Event, whole: bool) -> Option<(Order, Edge)> {
         let of = |event: &Event, lock: u64| self.around(event).find(|section| section.lock == lock).copied();
         let common = self.around(other).find(|section| of(one, section.lock).is_some());
         let (first, then) = match common {
             Some(section) => (of(one, section.lock)?.end?, section.begin),
-            None => (one.at, other.at),
+            None => (one.next.filter(|_| whole).unwrap_or(one.at), other.at),
         };
         let edge = [(first.id.thread, first.index), (then.id.thread, then.index)];
         Some((Order { first: first.id, then: then.id }, edge))
@@ -149,7 +191,23 @@ impl Shape {
 }
 
 impl Builder {
-    fn step(&mut self, step: &Step, at: At) {
+    /// The thread goes on from where it was, or makes another step there: then it says so.
+    fn moves(&mut self, step: &Step, at: At) -> bool {
+        let Some(&(place, first)) = self.stays.get(&at.id.thread) else { return false };
+        if place == at.id.place {
+            return true;
+        }
+        self.stays.remove(&at.id.thread);
+        let operation = &step.does.operation;
+        let never_waits = operation.class != 0 || matches!(Op::from_code(operation.op), Some(Op::Unlock | Op::BarrierEnter));
+        if let Some(events) = self.shape.objects.get_mut(&place).filter(|_| never_waits) {
+            let of_thread = events.iter_mut().skip(first).filter(|event| event.at.id.thread == at.id.thread);
+            of_thread.for_each(|event| event.next = Some(at));
+        }
+        false
+    }
+
+    fn step(&mut self, step: &Step, at: At, joins: bool) {
         let operation = &step.does.operation;
         match Op::from_code(operation.op) {
             Some(Op::Unlock | Op::UnlockShared) => return self.leave(operation.object, at),
@@ -172,7 +230,8 @@ impl Builder {
             }));
         }
         let events = self.shape.objects.entry(at.id.place).or_default();
-        events.push(Event { at, site: step.does.site, gives: operation.gives(), sections });
+        self.stays.entry(at.id.thread).or_insert((at.id.place, events.len()));
+        events.push(Event { at, site: step.does.site, gives: operation.gives(), sections, next: None, joins });
         if events.len() > MOST_EVENTS {
             self.shape.objects.remove(&at.id.place);
             self.frequent.insert(at.id.place);
@@ -238,15 +297,11 @@ impl Decided {
         self.edges.entry(from.0).or_default().entry(from.1).or_default().push(to);
     }
 
-    /// Whether the one step comes before the other in any case.
-    pub fn follows(&self, from: (u32, usize), to: (u32, usize)) -> bool {
-        // Of each thread the earliest step that comes behind.
+    /// Of each thread the earliest step that comes behind this one in any case, if it is not this one.
+    pub fn behind(&self, from: Place) -> HashMap<u32, usize> {
         let mut reached: HashMap<u32, usize> = HashMap::new();
         let mut open = vec![from];
         while let Some((thread, index)) = open.pop() {
-            if thread == to.0 && index <= to.1 {
-                return true;
-            }
             let before = reached.get(&thread).copied().unwrap_or(usize::MAX);
             if index >= before {
                 continue;
@@ -256,7 +311,12 @@ impl Decided {
                 open.extend(edges.range(index..before).flat_map(|(_, to)| to));
             }
         }
-        false
+        reached
+    }
+
+    /// Whether the one step comes before the other in any case.
+    pub fn follows(&self, from: Place, to: Place) -> bool {
+        self.behind(from).get(&to.0).is_some_and(|&earliest| earliest <= to.1)
     }
 }
 
@@ -295,7 +355,7 @@ mod tests {
         let log = log(&[section(0), section(1)].concat());
         let shape = Shape::of(&log, &HashSet::new());
         let [one, other] = &shape.objects[&DATA][..] else { panic!("{shape:?}") };
-        let (order, edge) = shape.order(other, one).expect("both sections end");
+        let (order, edge) = shape.order(other, one, false).expect("both sections end");
         assert_eq!((order.first.thread, order.then.thread, order.then.place), (1, 0, LOCK));
         assert_eq!(order.first.place, on(Op::Unlock, LOCK).counted_at());
         assert_eq!(edge, [(1, 5), (0, 0)]);
@@ -305,7 +365,7 @@ mod tests {
     fn of_a_lock_it_is_the_acquisitions_that_are_ordered() {
         let shape = Shape::of(&log(&[section(0), section(1)].concat()), &HashSet::new());
         let events = &shape.objects[&LOCK];
-        let (order, edge) = shape.order(&events[1], &events[0]).expect("nothing is in their way");
+        let (order, edge) = shape.order(&events[1], &events[0], false).expect("nothing is in their way");
         assert_eq!((order.first.place, edge), (LOCK, [(1, 3), (0, 0)]));
     }
 
@@ -314,7 +374,7 @@ mod tests {
         let log = log(&[(0, write(DATA)), (1, write(DATA)), (0, write(DATA))]);
         let shape = Shape::of(&log, &HashSet::new());
         let events = &shape.objects[&DATA];
-        let (order, _) = shape.order(&events[2], &events[1]).expect("nothing is in their way");
+        let (order, _) = shape.order(&events[2], &events[1], false).expect("nothing is in their way");
         assert_eq!(order.first, StepId { thread: 0, place: DATA, number: 1 });
         assert_eq!(order.then, StepId { thread: 1, place: DATA, number: 0 });
     }

@@ -1,0 +1,117 @@
+//! Orders of one object's steps that do not contradict what is decided already: linear extensions of a partial order.
+//!
+//! Steps are taken together where no other can come between ([`Shape::units`]). Of each two units of different threads the one
+//! comes first in any case if the other order would close a cycle with what is decided.
+
+use crate::shape::{Decided, Edge, Event, Place, Shape};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// Threads, in the order of their steps at an object.
+pub type Sequence = Vec<u32>;
+
+/// What comes in an order. No object has more than 64 of them ([`MOST_EVENTS`](crate::shape::MOST_EVENTS)).
+pub struct Units<'e> {
+    units: Vec<Vec<&'e Event>>,
+    /// Bits by number: which come before this one in any case.
+    before: Vec<u64>,
+}
+
+impl<'e> Units<'e> {
+    pub fn of(shape: &Shape, events: &'e [Event], whole: bool, decided: &Decided) -> Self {
+        let units = shape.units(events, whole);
+        let mut known: HashMap<Place, HashMap<u32, usize>> = HashMap::new();
+        let mut before = vec![0; units.len()];
+        for one in 0..units.len() {
+            for other in one + 1..units.len() {
+                if units[one][0].at.id.thread == units[other][0].at.id.thread {
+                    before[other] |= 1 << one;
+                    continue;
+                }
+                let mut may_come = |first: usize, then: usize| {
+                    let Some([from, to]) = edge(shape, &units[first], &units[then], whole) else { return false };
+                    let behind = known.entry(to).or_insert_with(|| decided.behind(to));
+                    behind.get(&from.0).is_none_or(|&earliest| earliest > from.1)
+                };
+                // If neither may come first, they come as they did.
+                if !may_come(other, one) {
+                    before[other] |= 1 << one;
+                } else if !may_come(one, other) {
+                    before[one] |= 1 << other;
+                }
+            }
+        }
+        Self { units, before }
+    }
+
+    fn thread(&self, unit: usize) -> u32 {
+        self.units[unit][0].at.id.thread
+    }
+
+    /// As they came.
+    pub fn threads(&self) -> Sequence {
+        (0..self.units.len()).map(|unit| self.thread(unit)).collect()
+    }
+
+    /// The extension that is nearest to an order of the units' threads: each as early as it may be.
+    pub fn nearest(&self, wanted: &[u32]) -> Vec<usize> {
+        let mut of: HashMap<u32, VecDeque<usize>> = HashMap::new();
+        (0..self.units.len()).for_each(|unit| of.entry(self.thread(unit)).or_default().push_back(unit));
+        let mut open: Vec<usize> = wanted.iter().filter_map(|thread| of.get_mut(thread)?.pop_front()).collect();
+        let (mut done, mut nearest) = (0_u64, Vec::new());
+        while !open.is_empty() {
+            let next = open.iter().position(|&unit| self.before[unit] & !done == 0).unwrap_or(0);
+            let unit = open.remove(next);
+            done |= 1 << unit;
+            nearest.push(unit);
+        }
+        nearest
+    }
+
+    /// Whether they are of different threads.
+    pub fn are_apart(&self, one: usize, other: usize) -> bool {
+        self.thread(one) != self.thread(other)
+    }
+
+    /// Whether the one may come before the other.
+    pub fn may_come(&self, first: usize, then: usize) -> bool {
+        self.before[first] >> then & 1 == 0
+    }
+
+    /// Threads of the steps in such an order.
+    pub fn sequence(&self, order: &[usize]) -> Sequence {
+        order.iter().flat_map(|&unit| self.units[unit].iter().map(|event| event.at.id.thread)).collect()
+    }
+
+    /// The last step of the one unit and the first of the other.
+    pub fn between(&self, first: usize, then: usize) -> Option<(&'e Event, &'e Event)> {
+        Some((*self.units[first].last()?, *self.units[then].first()?))
+    }
+}
+
+fn edge(shape: &Shape, first: &[&Event], then: &[&Event], whole: bool) -> Option<Edge> {
+    shape.order(first.last()?, then.first()?, whole).map(|(_, edge)| edge)
+}
+
+/// The one sequence with as many steps of each thread as the other.
+pub fn fitted(known: &[u32], like: &[u32]) -> Sequence {
+    let mut left: BTreeMap<u32, usize> = BTreeMap::new();
+    like.iter().for_each(|thread| *left.entry(*thread).or_default() += 1);
+    let mut take = |thread: &u32| {
+        let left = left.get_mut(thread).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
+    };
+    let mut fitted: Sequence = known.iter().copied().filter(&mut take).collect();
+    fitted.extend(like.iter().copied().filter(&mut take));
+    fitted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_sequence_fits_other_counts() {
+        assert_eq!(fitted(&[2, 1, 2], &[1, 1, 2]), [2, 1, 1]);
+        assert_eq!(fitted(&[], &[0, 1]), [0, 1]);
+    }
+}
