@@ -110,6 +110,8 @@ pub mod option {
     /// Serial: calls of instrumented modules into ones that are neither instrumented nor modelled are recorded, with what they
     /// can reach.
     pub const UNSEEN_CALLS: u64 = 256;
+    /// With [`UNSEEN_CALLS`]: each call tells all that it can reach, not what it begins from. For comparison.
+    pub const NAIVE_REACH: u64 = 512;
 }
 
 /// Which of two threads that stand at conflicting accesses makes its own first.

@@ -27,7 +27,7 @@ use rashomon_abi::control;
 use rashomon_abi::header::note;
 use rashomon_abi::module::is_modelled;
 use rashomon_abi::numbers::Fnv;
-use rashomon_abi::record::{MAX_ARGUMENTS, Op, call_aux};
+use rashomon_abi::record::{Op, call_aux};
 
 const PAGE: u64 = 4096;
 /// Calls of these return twice, the second time when the passage's frame is gone.
@@ -243,13 +243,10 @@ pub unsafe extern "C" fn begin(entry: &Entry, registers: &[u64; 6], frame: u64) 
     sched::polled(thread);
     sched::point(&runtime, Op::CallBegin, target, site);
     let mut data = [[0; 2]; MOST_LIBRARIES];
+    let naive = config::option(control::option::NAIVE_REACH);
     let set = data_of(target, &mut data).map_or(rashomon_abi::record::reach::EVERYTHING, |count| {
-        reach::search(registers, &data[..count], |number, pairs| {
-            // A set of nothing is told, too.
-            let (first, others) = pairs.split_at(pairs.len().min(MAX_ARGUMENTS / 2));
-            for some in core::iter::once(first).chain(others.chunks(MAX_ARGUMENTS / 2)) {
-                recorder::sync(thread, Op::CallReaches, number, 0, site, some.as_flattened());
-            }
+        reach::search(registers, &data[..count], naive, |number, what, words| {
+            recorder::sync(thread, Op::CallReaches, number, what, site, words);
         })
     });
     recorder::sync(thread, Op::CallBegin, target, aux_of(frame, thread.stack.get()), site, &[frame, set]);
