@@ -2,7 +2,8 @@
 //! stacks, and threads by their handles. Each is a *place*; places of the heap end with their blocks, others stay known.
 //!
 //! Blocks up to [`SMALL`] bytes are found by a table of two levels, with one entry for each [`GRANULE`] bytes of memory, so that
-//! looking for an address costs two loads. It takes a quarter of the memory that such blocks take. Everything else is in lists.
+//! looking for an address costs two loads. It takes a quarter of the memory that such blocks take. Everything else is in lists,
+//! which are looked at only for addresses in pages where something of them has lain.
 
 use crate::system::memory::{List, Map};
 use crate::system::sys;
@@ -28,6 +29,8 @@ const IN_MODULE: u64 = 1;
 const ON_STACK: u64 = 2;
 const OF_LIBRARY: u64 = 3;
 const HANDLE: u64 = 4;
+/// Of a handle whose page is noted.
+const LISTED: u64 = 5;
 
 /// The number of a place while it is known; 0 is none.
 pub type PlaceId = u32;
@@ -54,20 +57,27 @@ impl Place {
     }
 }
 
+/// What lies in a region.
+#[repr(C)]
+struct Table {
+    /// By granule, the block in it.
+    blocks: [PlaceId; (REGION / GRANULE) as usize],
+    /// By page, whether anything of the lists has lain there.
+    listed: [bool; (REGION / PAGE) as usize],
+}
+
 pub struct Places {
     places: List<Place>,
     /// Numbers of places that have ended.
     free: List<PlaceId>,
-    /// By region, then by granule.
-    tables: *mut *mut PlaceId,
+    /// By region.
+    tables: *mut *mut Table,
     /// Blocks that are not in the table.
     large: List<PlaceId>,
     /// Writable segments: start, end.
     segments: List<[u64; 2]>,
-    /// Places that are no blocks, by address and kind.
+    /// Places that are no blocks, by address (of a thread's handle 1 + its number) and kind.
     others: Map,
-    /// No place begins below.
-    floor: u64,
     /// Of the present search: stacks and static data of threads (first address that may be touched, end), and handles (handle,
     /// number).
     stacks: List<[u64; 2]>,
@@ -83,7 +93,6 @@ impl Places {
             large: List::new(),
             segments: List::new(),
             others: Map::new(),
-            floor: ADDRESSES,
             stacks: List::new(),
             handles: List::new(),
         }
@@ -111,18 +120,18 @@ impl Places {
     }
 
     /// The table of the region around an address, made if `make`. Null: there is none.
-    fn table(&mut self, address: u64, make: bool) -> *mut PlaceId {
+    fn table(&mut self, address: u64, make: bool) -> *mut Table {
         const REGIONS: usize = (ADDRESSES / REGION) as usize;
         if address >= ADDRESSES || self.tables.is_null() && !make {
             return core::ptr::null_mut();
         }
         if self.tables.is_null() {
-            self.tables = mapped(REGIONS * size_of::<*mut PlaceId>()).cast();
+            self.tables = mapped(REGIONS * size_of::<*mut Table>()).cast();
         }
         // SAFETY: below the number of regions; entries are null or tables.
         let entry = unsafe { &mut *self.tables.add((address / REGION) as usize) };
         if entry.is_null() && make {
-            *entry = mapped((REGION / GRANULE) as usize * size_of::<PlaceId>()).cast();
+            *entry = mapped(size_of::<Table>()).cast();
         }
         *entry
     }
@@ -131,29 +140,49 @@ impl Places {
     fn mark(&mut self, start: u64, bytes: u64, id: PlaceId) {
         for granule in start / GRANULE..(start + bytes).div_ceil(GRANULE) {
             let table = self.table(granule * GRANULE, true);
-            // SAFETY: a table has an entry for each granule of its region.
-            unsafe { *table.add((granule % (REGION / GRANULE)) as usize) = id };
+            if !table.is_null() {
+                // SAFETY: a table of ours, borrowed for this statement; all-zero bytes are one.
+                unsafe { (*table).blocks[(granule % (REGION / GRANULE)) as usize] = id };
+            }
         }
     }
 
-    /// The block in the table around an address.
-    fn block_at(&mut self, address: u64) -> Option<PlaceId> {
+    /// Notes that something of the lists lies there.
+    fn list(&mut self, start: u64, end: u64) {
+        for page in start / PAGE..end.min(ADDRESSES).div_ceil(PAGE) {
+            let table = self.table(page * PAGE, true);
+            if !table.is_null() {
+                // SAFETY: as above.
+                unsafe { (*table).listed[(page % (REGION / PAGE)) as usize] = true };
+            }
+        }
+    }
+
+    /// The block in the table around an address, and whether the lists have to be looked at for it.
+    #[inline]
+    fn block_at(&mut self, address: u64) -> (Option<PlaceId>, bool) {
         let table = self.table(address, false);
         if table.is_null() {
-            return None;
+            return (None, false);
         }
-        // SAFETY: a table has an entry for each granule of its region.
-        let id = unsafe { *table.add((address / GRANULE % (REGION / GRANULE)) as usize) };
+        // SAFETY: a table of ours, borrowed for these statements.
+        let (id, listed) = unsafe {
+            let block = (*table).blocks[(address / GRANULE % (REGION / GRANULE)) as usize];
+            (block, (*table).listed[(address / PAGE % (REGION / PAGE)) as usize])
+        };
+        if id == 0 {
+            return (None, listed);
+        }
         let place = self.of(id);
-        (id != 0 && address.wrapping_sub(place.start) < place.bytes).then_some(id)
+        ((address.wrapping_sub(place.start) < place.bytes).then_some(id), listed)
     }
 
     /// A block begins to live.
     pub fn begins(&mut self, start: u64, bytes: u64, is_mapping: bool) {
-        self.floor = self.floor.min(start);
         let id = self.add(Place::new(start, bytes, !is_mapping));
         if is_mapping || bytes > SMALL || !start.is_multiple_of(GRANULE) {
             self.large.push(id);
+            self.list(start, start.saturating_add(bytes));
         } else {
             self.mark(start, bytes, id);
         }
@@ -166,7 +195,7 @@ impl Places {
             let id = self.large.remove(at);
             return self.free.push(id);
         }
-        if let Some(id) = self.block_at(address).filter(|&id| self.places.as_slice()[id as usize].start == address) {
+        if let Some(id) = self.block_at(address).0.filter(|&id| self.places.as_slice()[id as usize].start == address) {
             let bytes = self.of(id).bytes;
             self.mark(address, bytes, 0);
             self.free.push(id);
@@ -176,27 +205,43 @@ impl Places {
     /// Writable segments of all modules.
     pub fn set_segments(&mut self, segments: &[[u64; 2]]) {
         self.segments.truncate(0);
-        for &segment in segments {
-            self.segments.push(segment);
-            self.floor = self.floor.min(segment[0]);
+        for &[start, end] in segments {
+            self.segments.push([start, end]);
+            self.list(start, end);
         }
     }
 
     /// Which threads there are, before a search.
     pub fn look_at_threads(&mut self) {
-        self.stacks.truncate(0);
         self.handles.truncate(0);
+        let mut count = 0;
         for thread in all() {
             if thread.has_block() {
                 let ((low, high), (tls_low, tls_high)) = (thread.stack.get(), thread.tls.get());
-                self.stacks.push([low + NEAR_GUARD, high]);
-                self.stacks.push([tls_low, tls_high]);
-                self.floor = self.floor.min(low).min(tls_low.max(PAGE));
+                for range in [[low + NEAR_GUARD, high], [tls_low, tls_high]] {
+                    self.set_stack(count, range);
+                    count += 1;
+                }
             }
-            // A handle is an address in its thread's memory, or of a record of the allocator's.
-            if !thread.joined.get() {
-                self.handles.push([thread.handle.load(Acquire), u64::from(thread.number.get())]);
+            let handle = thread.handle.load(Acquire);
+            if !thread.joined.get() && handle != 0 {
+                self.handles.push([handle, u64::from(thread.number.get())]);
+                if core::mem::replace(self.others.entry((handle, LISTED)), 1) == 0 {
+                    self.list(handle, handle.saturating_add(1));
+                }
             }
+        }
+        self.stacks.truncate(count);
+    }
+
+    fn set_stack(&mut self, at: usize, [start, end]: [u64; 2]) {
+        if self.stacks.as_slice().get(at) == Some(&[start, end]) {
+            return;
+        }
+        self.stacks.truncate(at);
+        self.stacks.push([start, end]);
+        if start < end {
+            self.list(start, end);
         }
     }
 
@@ -223,12 +268,16 @@ impl Places {
     /// The place that a word is an address of, if it is one.
     #[inline]
     pub fn find(&mut self, word: u64) -> Option<PlaceId> {
-        if !(self.floor..ADDRESSES).contains(&word) {
+        if !(PAGE..ADDRESSES).contains(&word) {
             return None;
         }
-        self.block_at(word).or_else(|| self.find_other(word))
+        match self.block_at(word) {
+            (None, true) => self.find_other(word),
+            (block, _) => block,
+        }
     }
 
+    #[inline(never)]
     fn find_other(&mut self, word: u64) -> Option<PlaceId> {
         let places = self.places.as_slice();
         let around = |id: &&PlaceId| {

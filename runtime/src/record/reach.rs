@@ -45,6 +45,8 @@ struct State {
     /// Numbers of sets by two hashes.
     sets: Map,
     told: usize,
+    /// The last search told something.
+    has_told: bool,
 }
 
 /// More would be told than may be.
@@ -66,6 +68,7 @@ impl State {
             numbers: 0,
             sets: Map::new(),
             told: 0,
+            has_told: false,
         }
     }
 
@@ -122,6 +125,7 @@ impl State {
             return Err(NoRoom);
         }
         self.told += words;
+        self.has_told |= words > 0;
         Ok(())
     }
 
@@ -183,6 +187,7 @@ impl State {
     /// Reaches what a call begins from, each place once.
     fn begin_from(&mut self, registers: &[u64; 6], data: &[[u64; 2]]) {
         self.searches += 1;
+        self.has_told = false;
         self.found.truncate(0);
         self.places.look_at_threads();
         for &word in registers {
@@ -316,6 +321,13 @@ pub fn ends(address: u64) {
     let state = &raw mut STATE;
     // SAFETY: guarded by LOCK.
     LOCK.with(|| unsafe { (*state).places.ends(address) });
+}
+
+/// What the last search reached was reached before, and led nowhere else.
+pub fn is_still() -> bool {
+    let state = &raw const STATE;
+    // SAFETY: guarded by LOCK.
+    LOCK.with(|| unsafe { !(*state).has_told })
 }
 
 /// The number of what is reached from registers and from the static data of libraries (start, bytes). What is not told yet is
