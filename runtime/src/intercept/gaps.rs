@@ -264,7 +264,7 @@ pub unsafe extern "C" fn begin(entry: &Entry, registers: &[u64; 6], frame: u64) 
         return 0;
     }
     let (thread, target, site) = (runtime.thread(), entry.target, site_of(frame));
-    // Whether it polls is not known: whoever does nothing else, and changes nothing, lets others go on.
+    // Whether it polls is not known: whoever does nothing else, and reaches nothing new, lets others go on.
     if reach::is_still() {
         sched::polled(thread);
     } else {

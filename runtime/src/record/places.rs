@@ -268,7 +268,7 @@ impl Places {
     /// The place that a word is an address of, if it is one.
     #[inline]
     pub fn find(&mut self, word: u64) -> Option<PlaceId> {
-        if !(PAGE..ADDRESSES).contains(&word) {
+        if !may_be_address(word) {
             return None;
         }
         match self.block_at(word) {
@@ -298,6 +298,12 @@ impl Places {
         let &[_, end] = self.stacks.as_slice().iter().find(around)?;
         Some(self.other(ON_STACK, word, window(end)))
     }
+}
+
+/// Whether a program's memory can lie there.
+#[inline]
+pub const fn may_be_address(word: u64) -> bool {
+    word.wrapping_sub(PAGE) < ADDRESSES - PAGE
 }
 
 fn mapped(bytes: usize) -> *mut u8 {

@@ -13,7 +13,7 @@
 //!
 //! No more than [`MOST_TOLD`] words are told altogether: later calls that reach something new reach everything.
 
-use crate::record::places::{PlaceId, Places};
+use crate::record::places::{PlaceId, Places, may_be_address};
 use crate::system::lock::RawLock;
 use crate::system::memory::{List, Map};
 use core::sync::atomic::{AtomicBool, Ordering::*};
@@ -45,8 +45,10 @@ struct State {
     /// Numbers of sets by two hashes.
     sets: Map,
     told: usize,
-    /// The last search told something.
-    has_told: bool,
+    /// Which places were found together, by two hashes.
+    together: Map,
+    /// The last search found places that no search had found together before.
+    has_news: bool,
 }
 
 /// More would be told than may be.
@@ -68,7 +70,8 @@ impl State {
             numbers: 0,
             sets: Map::new(),
             told: 0,
-            has_told: false,
+            together: Map::new(),
+            has_news: false,
         }
     }
 
@@ -102,21 +105,25 @@ impl State {
                     return false;
                 }
                 let mut last = place.number;
-                for at in (place.start.next_multiple_of(8)..(place.start + place.bytes).saturating_sub(7)).step_by(8) {
-                    // SAFETY: live and readable memory of the program's: what may not be looked into is left out.
-                    let word = unsafe { (at as *const u64).read_volatile() };
-                    if let Some(found) = self.places.find(word) {
-                        let number = self.reaches(found);
-                        if core::mem::replace(&mut last, number) != number {
-                            self.targets.push(number);
+                // SAFETY: live and readable memory of the program's: what may not be looked into is left out.
+                unsafe {
+                    each_candidate(place.start, place.bytes, |word| {
+                        if let Some(found) = self.places.find(word) {
+                            let number = self.reaches(found);
+                            if core::mem::replace(&mut last, number) != number {
+                                self.targets.push(number);
+                            }
                         }
-                    }
+                    });
                 }
             }
             if each(self, id).is_err() {
                 return false;
             }
         }
+        let Self { found, places, together, .. } = self;
+        let numbers = found.as_slice().iter().map(|&id| u64::from(places.of(id).number));
+        self.has_news = core::mem::replace(together.entry(hashes(numbers)), 1) == 0;
         true
     }
 
@@ -125,7 +132,6 @@ impl State {
             return Err(NoRoom);
         }
         self.told += words;
-        self.has_told |= words > 0;
         Ok(())
     }
 
@@ -170,13 +176,8 @@ impl State {
 
     /// The number of a set, and whether it is new.
     fn set(&mut self, words: impl Iterator<Item = u64>) -> (u64, bool) {
-        let mut hashes = (0xcbf2_9ce4_8422_2325_u64, 0x9e37_79b9_7f4a_7c15_u64);
-        for word in words {
-            hashes.0 = (hashes.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
-            hashes.1 = (hashes.1.rotate_left(31) ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        }
         let next = self.sets.len() as u64 + 1;
-        let known = self.sets.entry(hashes);
+        let known = self.sets.entry(hashes(words));
         let is_new = *known == 0;
         if is_new {
             *known = next;
@@ -187,7 +188,7 @@ impl State {
     /// Reaches what a call begins from, each place once.
     fn begin_from(&mut self, registers: &[u64; 6], data: &[[u64; 2]]) {
         self.searches += 1;
-        self.has_told = false;
+        self.has_news = false;
         self.found.truncate(0);
         self.places.look_at_threads();
         for &word in registers {
@@ -248,12 +249,51 @@ impl State {
     }
 }
 
+fn hashes(words: impl Iterator<Item = u64>) -> (u64, u64) {
+    words.fold((0xcbf2_9ce4_8422_2325, 0x9e37_79b9_7f4a_7c15), |(first, second), word| {
+        let first = (first ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
+        (first, (second.rotate_left(31) ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd))
+    })
+}
+
 /// The same numbers in their order.
 fn sort<'a>(numbers: &[u32], into: &'a mut List<u32>) -> &'a [u32] {
     into.truncate(0);
     numbers.iter().for_each(|&number| into.push(number));
     into.as_mut_slice().sort_unstable();
     into.as_slice()
+}
+
+/// Each aligned word of some memory that may be an address. Most memory holds few: words are looked at in groups, without a
+/// branch for each.
+///
+/// # Safety
+/// The memory can be read. Others may write it meanwhile.
+unsafe fn each_candidate(start: u64, bytes: u64, mut visit: impl FnMut(u64)) {
+    const GROUP: u64 = 8;
+    let (mut at, end) = (start.next_multiple_of(8), (start + bytes) & !7);
+    while at < end {
+        let count = ((end - at) / 8).min(GROUP);
+        let (mut words, mut candidates) = ([0; GROUP as usize], 0u64);
+        if count == GROUP {
+            for (number, word) in words.iter_mut().enumerate() {
+                // SAFETY: by the contract.
+                *word = unsafe { (at as *const u64).add(number).read_volatile() };
+                candidates |= u64::from(may_be_address(*word)) << number;
+            }
+        } else {
+            for (number, word) in words.iter_mut().take(count as usize).enumerate() {
+                // SAFETY: by the contract.
+                *word = unsafe { (at as *const u64).add(number).read_volatile() };
+                candidates |= u64::from(may_be_address(*word)) << number;
+            }
+        }
+        while candidates != 0 {
+            visit(words[candidates.trailing_zeros() as usize % GROUP as usize]);
+            candidates &= candidates - 1;
+        }
+        at += 8 * count;
+    }
 }
 
 /// Tells numbers, two in a word, the first ones behind words of another kind; once where there are none.
@@ -323,11 +363,11 @@ pub fn ends(address: u64) {
     LOCK.with(|| unsafe { (*state).places.ends(address) });
 }
 
-/// What the last search reached was reached before, and led nowhere else.
+/// The last search reached what one before it had reached, or too much to tell.
 pub fn is_still() -> bool {
     let state = &raw const STATE;
     // SAFETY: guarded by LOCK.
-    LOCK.with(|| unsafe { !(*state).has_told })
+    LOCK.with(|| unsafe { !(*state).has_news })
 }
 
 /// The number of what is reached from registers and from the static data of libraries (start, bytes). What is not told yet is
