@@ -66,9 +66,8 @@ fn reached(trace: &Trace) -> Reached {
         Some(object) => (object.index(), start.0 - trace.objects[object.index()].base.0, bytes),
         None => (usize::MAX, 0, bytes),
     };
-    let of = |gap: &rashomon_event::Gap| {
-        (gap.thread, gap.reach.iter().map(place).collect(), gap.threads.iter().copied().collect())
-    };
+    let of =
+        |gap: &rashomon_event::Gap| (gap.thread, gap.reach.iter().map(place).collect(), gap.threads.iter().copied().collect());
     trace.gaps.iter().map(of).collect()
 }
 
