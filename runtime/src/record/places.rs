@@ -74,6 +74,8 @@ pub struct Places {
     tables: *mut *mut Table,
     /// Blocks that are not in the table.
     large: List<PlaceId>,
+    /// Something of the lists is not noted by page: they are always looked at.
+    has_larger: bool,
     /// Writable segments: start, end.
     segments: List<[u64; 2]>,
     /// Places that are no blocks, by address (of a thread's handle 1 + its number) and kind.
@@ -91,6 +93,7 @@ impl Places {
             free: List::new(),
             tables: core::ptr::null_mut(),
             large: List::new(),
+            has_larger: false,
             segments: List::new(),
             others: Map::new(),
             stacks: List::new(),
@@ -147,8 +150,13 @@ impl Places {
         }
     }
 
-    /// Notes that something of the lists lies there.
+    /// Notes that something of the lists lies there. What is larger than a region is not noted by page: programs reserve
+    /// terabytes.
     fn list(&mut self, start: u64, end: u64) {
+        if end.saturating_sub(start) > REGION {
+            self.has_larger = true;
+            return;
+        }
         for page in start / PAGE..end.min(ADDRESSES).div_ceil(PAGE) {
             let table = self.table(page * PAGE, true);
             if !table.is_null() {
@@ -272,7 +280,7 @@ impl Places {
             return None;
         }
         match self.block_at(word) {
-            (None, true) => self.find_other(word),
+            (None, listed) if listed || self.has_larger => self.find_other(word),
             (block, _) => block,
         }
     }
