@@ -110,6 +110,11 @@ pub mod option {
     /// Serial: calls of instrumented modules into ones that are neither instrumented nor modelled are recorded, with what they
     /// can reach.
     pub const UNSEEN_CALLS: u64 = 256;
+    /// With [`UNSEEN_CALLS`]: each call tells all that it can reach, not what it begins from. For comparison.
+    pub const NAIVE_REACH: u64 = 512;
+    /// With [`UNSEEN_CALLS`]: calls that are [known](crate::known) to order nothing are recorded like others. For comparison:
+    /// re-executions do without.
+    pub const EVERY_CALL: u64 = 1024;
 }
 
 /// Which of two threads that stand at conflicting accesses makes its own first.

@@ -14,6 +14,7 @@ pub mod exploration;
 pub mod flags;
 pub mod header;
 pub mod instructions;
+pub mod known;
 pub mod numbers;
 pub mod pattern;
 pub mod provoke;

@@ -302,8 +302,8 @@ operations! {
     /// A call of an instrumented module into one that is neither instrumented nor modelled begins. Object: the function. Aux:
     /// [`call_aux`]. Arguments: address of its frame, number of the set of what it can reach (0: everything).
     CallBegin = 176, true;
-    /// More of a set, which is complete when a call names it. Object: its number. Arguments: pairs of a first address and bytes
-    /// behind it; of a thread whose handle can be reached its number and [`reach::THREAD`].
+    /// Of a set, or of a place that sets lead to; complete when a call names it. Object: its number, among sets or places. Aux:
+    /// see [`reach`].
     CallReaches = 177, false;
     /// It has returned. Object and aux: as of its begin. Argument: address of its frame.
     CallEnd = 178, true;
@@ -369,8 +369,18 @@ pub mod call_aux {
     pub const ELSEWHERE: u16 = 1;
 }
 
-/// Of `CallReaches`.
+/// Aux of `CallReaches`, and what its arguments hold.
 pub mod reach {
+    /// More of a set: pairs of a first address and bytes behind it; of a thread whose handle can be reached its number and
+    /// [`THREAD`].
+    pub const RANGES: u16 = 0;
+    /// A place: a pair as above, then numbers of the places that it leads to, two in a word, the lower half first; 0 is none. It
+    /// replaces what was told of the place before.
+    pub const PLACE: u16 = 1;
+    /// Numbers of further places that a place leads to.
+    pub const FURTHER: u16 = 2;
+    /// More of a set: numbers of places. What they lead to at the time of the call belongs to the set as well.
+    pub const PLACES: u16 = 3;
     /// In place of a number of bytes.
     pub const THREAD: u64 = u64::MAX - 1;
     /// The set of everything, which is never written out.

@@ -17,7 +17,7 @@ pub use client::ClientOptions;
 pub use csp::{CspCommand, PredictEngine, SelectionOptions};
 pub use detect::{DetectOptions, Detector};
 pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show};
-pub use run::{FilterOptions, RunOptions, TrustOptions};
+pub use run::{CallsName, FilterOptions, RunOptions, TrustOptions};
 pub use search::{Accesses, ExploreOptions, Holding, ProvokeOptions, WitnessOptions};
 pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
 

@@ -44,7 +44,9 @@ use rashomon_pipeline::engines::{self, record::Record};
 use rashomon_pipeline::program::{Client, Input, Output, Program};
 use rashomon_pipeline::replay::check_recording;
 use rashomon_pipeline::trace::Policy;
-use rashomon_pipeline::{Accesses, Binaries, Budget, Case, Job, RecordSettings, RunRecord, Scheduling, Settings, Store};
+use rashomon_pipeline::{
+    Accesses, Binaries, Budget, Case, Job, RecordSettings, RunRecord, Scheduling, Settings, Store, UnseenCalls,
+};
 use rashomon_report::{Counts, Format as _, Report, RunSummary, Shown, json::Json, text::Text};
 use std::ffi::OsString;
 use std::path::Path;
@@ -173,7 +175,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
             call_timeout: CALL_TIMEOUT,
             base_time_nanoseconds: run.base_time_nanoseconds,
             accesses: Accesses::Distinct,
-            unseen_calls: false,
+            unseen_calls: UnseenCalls::Unrecorded,
         },
         expected_exit: confirm.expect_exit,
         engine: Engine::Cascade,
@@ -211,7 +213,7 @@ pub fn settings_for(
             call_timeout: CALL_TIMEOUT,
             base_time_nanoseconds,
             accesses: accesses(&run.filter),
-            unseen_calls: run.filter.unseen_calls,
+            unseen_calls: run.filter.unseen_calls.map_or(UnseenCalls::Unrecorded, UnseenCalls::from),
         },
         expected_exit: confirm.and_then(|confirm| confirm.expect_exit),
         engine: Engine::Cascade,
@@ -267,7 +269,7 @@ pub fn refuse_filter(options: &FilterOptions, command: &str) -> Result<()> {
              `rashomon record`"
         );
     }
-    if options.unseen_calls {
+    if options.unseen_calls.is_some() {
         bail!("--unseen-calls is for `rashomon check` and `rashomon record`, not for `{command}`");
     }
     Ok(())

@@ -1,9 +1,12 @@
 //! `--unseen-calls`: programs of `tests/programs/unseen`, each with a library without instrumentation (the same file, compiled
 //! with `LIBRARY` defined). A place that matters is marked `@N` at the end of its line. `// race: N M`: these two race, which has
-//! to be proven. `// ordered: N M`: the library orders them, which nobody may report.
+//! to be proven. `// ordered: N M`: the library orders them, which nobody may report. Those of `tests/programs/installed` are
+//! linked with libraries as Debian has them (`// package:`, the name for pkg-config).
 
 mod support;
 
+use rashomon_event::{ThreadId, Trace};
+use rashomon_trace::Recording;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use support::place::{Place, program_text};
@@ -31,7 +34,52 @@ fn built(name: &str) -> Built {
     Built { place, text, file }
 }
 
+/// What a compiler needs for an installed library. `None`: it is not there, which a test says, and in CI fails for.
+fn flags(package: &str) -> Option<Vec<String>> {
+    let output = std::process::Command::new("pkg-config").args(["--cflags", "--libs", package]).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        assert!(std::env::var_os("CI").is_none(), "pkg-config knows no {package}");
+        eprintln!("skipped: pkg-config knows no {package}");
+        return None;
+    };
+    Some(String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect())
+}
+
+fn installed(name: &str) -> Option<Built> {
+    let place = Place::new();
+    let file = format!("{name}.c");
+    let text = program_text(&format!("installed/{file}"));
+    let package = text.lines().find_map(|line| line.strip_prefix("// package: ")).expect("a package");
+    let flags = flags(package)?;
+    place.write(&file, &text);
+    let build = ["cc", "-g", "-O1", "-w", "-pthread", "-o", "program", &file];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    place.rashomon(&[&build[..], &flags].concat()).expect(0, &[]);
+    Some(Built { place, text, file })
+}
+
+/// By call: its thread, and what it reaches: objects, where in them and how much; threads.
+type Reached = Vec<(ThreadId, BTreeSet<(usize, u64, u64)>, BTreeSet<ThreadId>)>;
+
+fn reached(trace: &Trace) -> Reached {
+    let place = |&(start, bytes): &(rashomon_event::Address, u64)| match trace.object_at(start) {
+        Some(object) => (object.index(), start.0 - trace.objects[object.index()].base.0, bytes),
+        None => (usize::MAX, 0, bytes),
+    };
+    let of =
+        |gap: &rashomon_event::Gap| (gap.thread, gap.reach.iter().map(place).collect(), gap.threads.iter().copied().collect());
+    trace.gaps.iter().map(of).collect()
+}
+
 impl Built {
+    /// What calls reach in a recording under a seed.
+    fn record(&self, which: &str, seed: &str) -> Reached {
+        let (store, which) = (format!("store-{which}-{seed}"), format!("--unseen-calls={which}"));
+        self.place.rashomon(&["record", &which, "--seed", seed, "-o", &store, "--", "./program"]);
+        let recording = self.place.path(&format!("{store}/recording-0"));
+        reached(&Recording::open(&recording).expect("a recording").load().expect("it is whole").trace)
+    }
+
     fn pairs(&self, word: &str) -> BTreeSet<Pair> {
         let prefix = format!("// {word}: ");
         let pair = |text: &str| {
@@ -63,9 +111,17 @@ const fn sorted(one: u32, other: u32) -> Pair {
     if one <= other { (one, other) } else { (other, one) }
 }
 
+/// Told once for each place, what calls reach is what each call alone tells.
+fn reaches_the_same(built: &Built) {
+    for seed in ["1", "2", "3"] {
+        let (every, naive) = (built.record("every", seed), built.record("naive", seed));
+        assert!(naive.iter().any(|call| !call.1.is_empty()), "calls reach something");
+        assert_eq!(every, naive, "seed {seed}");
+    }
+}
+
 /// What is predicted is proven, and nothing that the library orders is shown.
-fn check(name: &str) {
-    let built = built(name);
+fn check(built: &Built) {
     let arguments =
         ["check", "--unseen-calls", "--engines", "force", "--budget", "30", "--json", "report.json", "--show", "everything"];
     let ended = built.place.rashomon(&[&arguments[..], &["-o", "store", "--", "./program"]].concat());
@@ -82,8 +138,8 @@ fn check(name: &str) {
 }
 
 /// The recorded schedule, enforced, gives the same recording again.
-fn replays(name: &str) {
-    let place = built(name).place;
+fn replays(built: &Built) {
+    let place = &built.place;
     for (seed, policy) in [("1", "random"), ("2", "pct"), ("3", "round-robin")] {
         let (store, again) = (format!("store-{seed}"), format!("again-{seed}"));
         let record = ["record", "--unseen-calls", "--policy", policy, "--seed", seed, "-o", &store, "--", "./program"];
@@ -110,16 +166,55 @@ fn calls_pass_on_what_they_are_given() {
     }
 }
 
+#[test]
+fn commands_that_do_without_say_so() {
+    let built = built("lock");
+    for command in ["explore", "provoke", "witness"] {
+        let said = format!("--unseen-calls is for `rashomon check` and `rashomon record`, not for `rashomon {command}`");
+        let ended = built.place.rashomon(&[command, "--unseen-calls", "-o", "store", "--", "./program"]);
+        assert!(ended.code != 0 && ended.err.contains(&said), "{command}: {ended}");
+    }
+    let ended = built.place.rashomon(&["check", "--unseen-calls=naive", "-o", "store", "--", "./program"]);
+    assert!(ended.code != 0 && ended.err.contains("=naive are for `rashomon record`"), "{ended}");
+}
+
+macro_rules! installed {
+    ($($name:ident)*) => {
+        $(mod $name {
+            #[test]
+            fn check() {
+                super::installed(stringify!($name)).iter().for_each(super::check);
+            }
+            #[test]
+            fn replays() {
+                super::installed(stringify!($name)).iter().for_each(super::replays);
+            }
+            #[test]
+            fn reaches_the_same() {
+                super::installed(stringify!($name)).iter().for_each(super::reaches_the_same);
+            }
+        })*
+    };
+}
+
+installed! {
+    glib_mutex glib_queue uv_async uv_mutex
+}
+
 macro_rules! programs {
     ($($name:ident)*) => {
         $(mod $name {
             #[test]
             fn check() {
-                super::check(stringify!($name));
+                super::check(&super::built(stringify!($name)));
             }
             #[test]
             fn replays() {
-                super::replays(stringify!($name));
+                super::replays(&super::built(stringify!($name)));
+            }
+            #[test]
+            fn reaches_the_same() {
+                super::reaches_the_same(&super::built(stringify!($name)));
             }
         })*
 

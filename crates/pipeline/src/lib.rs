@@ -35,7 +35,7 @@ pub use minimise::Shortened;
 pub use progress::{Observer, Progress};
 pub use provoke::{ProvokeSettings, ProvokeTally};
 pub use record::packed::Recorded;
-pub use record::{Accesses, RecordSettings, Scheduling};
+pub use record::{Accesses, RecordSettings, Scheduling, UnseenCalls};
 pub use store::Store;
 pub use store::run::{RecordedRun, RunRecord, ShellText, StoredClient};
 pub use store::seal::Origin;

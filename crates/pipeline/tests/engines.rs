@@ -10,7 +10,7 @@ use rashomon_pipeline::engines::{self, Asked, of_check, run_portfolio};
 use rashomon_pipeline::store::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::{
     Accesses, Binaries, Budget, Case, Job, PipelineError, RecordSettings, RecordedRun, RunRecord, Scheduling, Settings,
-    ShellText, Store,
+    ShellText, Store, UnseenCalls,
 };
 use rashomon_report::ProgramExit;
 use rashomon_trace::modules::ModuleLine;
@@ -58,7 +58,7 @@ fn settings() -> Settings {
             call_timeout: Duration::from_secs(1),
             base_time_nanoseconds: 0,
             accesses: Accesses::Distinct,
-            unseen_calls: false,
+            unseen_calls: UnseenCalls::Unrecorded,
         },
         expected_exit: None,
         engine: rashomon_pipeline::analyse::Engine::Cascade,

@@ -4,7 +4,7 @@ use crate::load::Loader;
 use crate::stream::SyncRecord;
 use rashomon_abi::record::{call_aux, reach};
 use rashomon_event::{Address, EventIndex, Gap, ThreadId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug)]
@@ -15,20 +15,66 @@ struct Open {
     on_stack: bool,
 }
 
+/// What calls can reach, as `CallReaches` has it.
+#[derive(Clone, Debug, Default)]
+struct Set {
+    ranges: Vec<(u64, u64)>,
+    /// And what these lead to.
+    places: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Place {
+    range: (u64, u64),
+    leads_to: Vec<u32>,
+}
+
 /// Calls in the order of their begins.
 #[derive(Debug, Default)]
 pub struct Gaps {
     list: Vec<Gap>,
     open: FxHashMap<ThreadId, Vec<Open>>,
-    /// What can be reached, as pairs of `CallReaches`.
-    sets: FxHashMap<u64, Vec<(u64, u64)>>,
+    sets: FxHashMap<u64, Set>,
+    /// Places by number, as they are at this time.
+    places: FxHashMap<u32, Place>,
     /// Of calls that can reach everything.
     boundless: Vec<usize>,
 }
 
 impl Gaps {
-    pub fn add_to_set(&mut self, number: u64, pairs: impl Iterator<Item = (u64, u64)>) {
-        self.sets.entry(number).or_default().extend(pairs);
+    fn tells(&mut self, number: u64, what: u16, words: &[u64]) {
+        let halves = |word: &u64| [*word as u32, (*word >> 32) as u32];
+        let numbers = |words: &[u64]| words.iter().flat_map(halves).filter(|number| *number != 0).collect::<Vec<u32>>();
+        match what {
+            reach::PLACE => {
+                let (range, others) = words.split_at(words.len().min(2));
+                let &[first, bytes] = range else { return };
+                self.places.insert(number as u32, Place { range: (first, bytes), leads_to: numbers(others) });
+            }
+            reach::FURTHER => {
+                let Some(place) = self.places.get_mut(&(number as u32)) else { return };
+                place.leads_to.extend(numbers(words));
+            }
+            reach::PLACES => self.sets.entry(number).or_default().places.extend(numbers(words)),
+            _ => {
+                let pairs = words.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+                self.sets.entry(number).or_default().ranges.extend(pairs);
+            }
+        }
+    }
+
+    /// What a set is at this time. `None`: that is not known, so that it can be anything.
+    fn reached(&self, set: u64) -> Option<Vec<(u64, u64)>> {
+        let set = self.sets.get(&set).filter(|_| set != reach::EVERYTHING)?;
+        let mut ranges = set.ranges.clone();
+        let mut seen: FxHashSet<u32> = set.places.iter().copied().collect();
+        let mut work = set.places.clone();
+        while let Some(number) = work.pop() {
+            let place = self.places.get(&number)?;
+            ranges.push(place.range);
+            work.extend(place.leads_to.iter().copied().filter(|&other| seen.insert(other)));
+        }
+        Some(ranges)
     }
 
     fn open_of(&mut self, thread: ThreadId) -> &mut Vec<Open> {
@@ -76,9 +122,9 @@ impl Loader<'_> {
         let module = self.sites.list[function.index()].module;
         let mut gap = Gap { thread, begin, end: None, module, reach: Vec::new(), threads: Vec::new() };
         let (frame, set) = (sync.arguments.get(0), sync.arguments.get(1));
-        match self.gaps.sets.get(&set).filter(|_| set != reach::EVERYTHING) {
-            Some(pairs) => {
-                for &(first, bytes) in pairs {
+        match self.gaps.reached(set) {
+            Some(ranges) => {
+                for (first, bytes) in ranges {
                     if bytes == reach::THREAD {
                         gap.threads.extend(self.threads.known(first));
                     } else {
@@ -88,7 +134,6 @@ impl Loader<'_> {
                     }
                 }
             }
-            // A set that is not there can be anything.
             None => {
                 gap.reach.push((Address(0), u64::MAX));
                 self.gaps.boundless.push(self.gaps.list.len());
@@ -103,7 +148,7 @@ impl Loader<'_> {
     }
 
     pub(crate) fn call_reaches(&mut self, sync: &SyncRecord<'_>) {
-        let pair = |pair: usize| (sync.arguments.get(2 * pair), sync.arguments.get(2 * pair + 1));
-        self.gaps.add_to_set(sync.object, (0..sync.arguments.count() / 2).map(pair));
+        let words: Vec<u64> = (0..sync.arguments.count()).map(|at| sync.arguments.get(at)).collect();
+        self.gaps.tells(sync.object, sync.aux, &words);
     }
 }

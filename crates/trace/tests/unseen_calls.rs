@@ -100,3 +100,46 @@ fn sets_are_told_once_and_named_afterwards() {
     assert_eq!(threads, [&[ThreadId(0)][..], &[], &[ThreadId(0)], &[ThreadId(0)], &[ThreadId(0)]]);
     assert!(gaps.iter().all(|gap| gap.module == Some(0)));
 }
+
+/// Two numbers of places in a word.
+const fn both(low: u64, high: u64) -> u64 {
+    low | high << 32
+}
+
+#[test]
+fn places_lead_to_others_as_they_were_told_until_then() {
+    let mut session = Session::new();
+    let data = MAIN + 0x4000;
+    let tell = |session: &mut Session, number, aux, words: &[u64]| {
+        session.0.sync(0, Op::CallReaches, number, aux, MAIN + 0x20, words);
+    };
+    // 1 leads to 2 and back, 3 is a thread.
+    tell(&mut session, 1, reach::PLACE, &[data, 1, both(2, 0)]);
+    tell(&mut session, 2, reach::PLACE, &[data + 0x10, 2, both(1, 0)]);
+    tell(&mut session, 3, reach::PLACE, &[0, reach::THREAD]);
+    tell(&mut session, 1, reach::PLACES, &[both(1, 0)]);
+    tell(&mut session, 2, reach::PLACES, &[]);
+    session.begin(FRAMES[0], 0, 1);
+    session.end(FRAMES[0], 0);
+    tell(&mut session, 2, reach::FURTHER, &[both(3, 4)]);
+    tell(&mut session, 4, reach::PLACE, &[data + 0x20, 4]);
+    session.begin(FRAMES[0], 0, 1);
+    session.end(FRAMES[0], 0);
+    // It leads nowhere any more.
+    tell(&mut session, 1, reach::PLACE, &[data, 1]);
+    session.begin(FRAMES[0], 0, 1);
+    session.end(FRAMES[0], 0);
+    session.begin(FRAMES[0], 0, 2);
+    session.end(FRAMES[0], 0);
+    // Of a place that was never told nobody knows where it leads.
+    tell(&mut session, 1, reach::FURTHER, &[both(9, 0)]);
+    session.begin(FRAMES[0], 0, 1);
+    session.end(FRAMES[0], 0);
+    let sizes = |gap: &Gap| {
+        let mut sizes: Vec<u64> = gap.reach.iter().map(|&(_, bytes)| bytes).collect();
+        sizes.sort_unstable();
+        (sizes, gap.threads.len())
+    };
+    let all: Vec<(Vec<u64>, usize)> = session.gaps().iter().map(sizes).collect();
+    assert_eq!(all, [(vec![1, 2], 0), (vec![1, 2, 4], 1), (vec![1], 0), (vec![], 0), (vec![u64::MAX], 1)]);
+}

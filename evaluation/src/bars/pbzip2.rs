@@ -176,7 +176,7 @@ fn unpacks_to(output: &Path, input: &Path) -> Result<bool> {
 }
 
 /// Text-like bytes: words of a small vocabulary in an order that a fixed generator draws.
-fn write_input(path: &Path, bytes: usize) -> Result<()> {
+pub fn write_input(path: &Path, bytes: usize) -> Result<()> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut draw = move || {
         state ^= state << 13;
@@ -198,7 +198,7 @@ fn write_input(path: &Path, bytes: usize) -> Result<()> {
 }
 
 /// The unpacked source package.
-fn fetch_source(folder: &Path) -> Result<PathBuf> {
+pub fn fetch_source(folder: &Path) -> Result<PathBuf> {
     let there = [("libbz2-dev", header_is_there("bzlib.h")), ("bzip2", starts("bzip2")), ("dpkg-dev", starts("dpkg-source"))];
     debian::provide(&there)?;
     debian::download("pbzip2", debian::Part::Everything, folder)?;
@@ -215,7 +215,7 @@ fn header_is_there(name: &str) -> bool {
 }
 
 /// Builds a copy of the source with its own Makefile.
-fn build(source: &Path, folder: &Path, tool: Option<&Path>) -> Result<PathBuf> {
+pub fn build(source: &Path, folder: &Path, tool: Option<&Path>) -> Result<PathBuf> {
     succeed(Command::new("cp").arg("-r").arg(source).arg(folder))?;
     let compiler = tool.map_or("c++".into(), |tool| format!("{} c++", tool.display()));
     succeed(Command::new("make").arg("pbzip2").arg(format!("CXX={compiler}")).current_dir(folder))?;

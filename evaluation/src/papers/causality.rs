@@ -2,16 +2,21 @@
 //! Rajagopalan, "Fast and Precise On-the-Fly Data Race Detection", thesis, 2016, §5.2.
 //!
 //! What is fair. All techniques see the same recordings, under the same seeds, and what one reports of any of them counts.
-//! Ground truth is in the sources of `tests/programs/unseen`: marked places, which pairs of them race (`// race:`), and which the
+//! Ground truth is in the sources of `tests/programs/unseen` and `tests/programs/installed`: marked places, which pairs of them
+//! race (`// race:`), and which the
 //! library orders (`// ordered:`). *HB* and *CP* are the linear analyses. *MC* is prediction as if the calls ordered nothing,
 //! *Caveat 0* as if each reached everything, *RDIT* with what was recorded of them.
+
+mod overhead;
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
+use crate::common::debian;
 pub use crate::common::options::Selecting as Options;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
+use overhead::{Cost, flags};
 use rashomon_event::{Address, CandidateKind, SiteId, Trace};
 use rashomon_trace::Recording;
 use serde::Serialize;
@@ -25,8 +30,11 @@ use xtask::workspace;
 const SEEDS: u32 = 8;
 const TECHNIQUES: [&str; 5] = ["HB", "CP", "MC", "Caveat 0", "RDIT"];
 const RDIT: usize = 4;
-/// The name of every program's library.
+/// The name of the library that is built with a program of `unseen`.
 const LIBRARY: &str = "libpart.so";
+/// Of programs of `installed`: the name for pkg-config, Debian's package, the library.
+const PACKAGES: [(&str, &str, &str); 2] =
+    [("glib-2.0", "libglib2.0-dev", "libglib-2.0.so.0"), ("libuv", "libuv1-dev", "libuv.so.1")];
 /// The program in which plain techniques have to raise the published false alarms.
 const ACCOUNT: &str = "account";
 
@@ -57,26 +65,35 @@ struct Report<'a> {
     command: String,
     recordings: u32,
     programs: &'a [Row],
+    /// What it costs to record calls.
+    costs: &'a [Cost],
     bars: &'a [Bar],
 }
 
 pub fn run(options: &Options) -> Result<bool> {
     let tool = workspace::build_tool()?;
-    let sources = workspace::root().join("tests/programs/unseen");
-    let files = std::fs::read_dir(&sources).with_context(|| format!("cannot read {}", sources.display()))?;
-    let mut names = files.map(|file| Ok(file?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    let mut names = Vec::new();
+    for folder in ["tests/programs/unseen", "tests/programs/installed"] {
+        let sources = workspace::root().join(folder);
+        let files = std::fs::read_dir(&sources).with_context(|| format!("cannot read {}", sources.display()))?;
+        names.extend(files.map(|file| Ok(file?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?);
+    }
     names.retain(|path| {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         options.only.as_deref().is_none_or(|part| name.contains(part))
     });
     names.sort_unstable();
-    if names.is_empty() {
-        bail!("no program's name contains that; they are in tests/programs/unseen");
+    let measured = overhead::selected(options.only.as_deref());
+    if names.is_empty() && measured.is_empty() {
+        bail!("no program's name contains that; they are in tests/programs/unseen and tests/programs/installed");
     }
     let recordings = if options.quick { 2 } else { SEEDS };
     let rows = names.iter().map(|source| row(&tool, source, recordings)).collect::<Result<Vec<_>>>()?;
-    let bars = bars(&rows);
-    let report = Report { evaluation: "causality", command: command_line(), recordings, programs: &rows, bars: &bars };
+    let costs = overhead::costs(&tool, &measured, options.quick)?;
+    let mut bars = if rows.is_empty() { Vec::new() } else { bars(&rows) };
+    bars.extend(overhead::bars(&costs));
+    let command = command_line();
+    let report = Report { evaluation: "causality", command, recordings, programs: &rows, costs: &costs, bars: &bars };
     bar::finish(&report, &bars, options.json, || print(&report))
 }
 
@@ -87,6 +104,7 @@ struct Subject {
     /// Marked places by line.
     marks: BTreeMap<u64, u32>,
     races: BTreeSet<Pair>,
+    library: String,
 }
 
 impl Subject {
@@ -94,11 +112,20 @@ impl Subject {
         let folder = tempfile::Builder::new().prefix("rashomon-evaluate-").tempdir()?;
         let text = std::fs::read_to_string(source)?;
         let at = |name: &str| folder.path().join(name);
-        let library = ["-O1", "-w", "-DLIBRARY", "-shared", "-fPIC", "-pthread", "-Wl,-soname,libpart.so", "-o"];
-        succeed(Command::new("gcc").args(library).arg(at(LIBRARY)).arg(source))?;
-        let program = ["cc", "-g", "-O1", "-w", "-pthread", "-o"];
-        let path = format!("-Wl,-rpath,{}", folder.path().display());
-        succeed(Command::new(tool).args(program).arg(at("program")).arg(source).arg(at(LIBRARY)).arg(path))?;
+        let mut compile = Command::new(tool);
+        compile.args(["cc", "-g", "-O1", "-w", "-pthread", "-o"]).arg(at("program")).arg(source);
+        let library = if let Some(package) = text.lines().find_map(|line| line.strip_prefix("// package: ")) {
+            let (_, debian, library) = PACKAGES.into_iter().find(|it| it.0 == package).context("no such package is known")?;
+            debian::provide(&[(debian, flags(package).is_ok())])?;
+            compile.args(flags(package)?);
+            library
+        } else {
+            let options = ["-O1", "-w", "-DLIBRARY", "-shared", "-fPIC", "-pthread", "-Wl,-soname,libpart.so", "-o"];
+            succeed(Command::new("gcc").args(options).arg(at(LIBRARY)).arg(source))?;
+            compile.arg(at(LIBRARY)).arg(format!("-Wl,-rpath,{}", folder.path().display()));
+            LIBRARY
+        };
+        succeed(&mut compile)?;
         let mark = |line: &str| line.rsplit_once("// @")?.1.parse().ok();
         let marks = (1..).zip(text.lines()).filter_map(|(number, line)| Some((number, mark(line)?))).collect();
         let pair = |line: &str| {
@@ -106,7 +133,7 @@ impl Subject {
             Some(sorted(one.parse().ok()?, other.parse().ok()?))
         };
         let races = text.lines().filter_map(pair).collect();
-        Ok(Self { folder, source: source.to_path_buf(), marks, races })
+        Ok(Self { folder, source: source.to_path_buf(), marks, races, library: library.to_owned() })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -213,7 +240,7 @@ fn reports(tool: &Path, subject: &Subject, store: &Path) -> Result<Vec<BTreeSet<
     let (hb, cp, rdit) = (linear("hb")?, linear("cp")?, predicted(&[])?);
     let barriers = subject.pairs_of_offsets(&under_barriers(&store.join("recording-0"))?)?;
     // The last one: the store remembers whom it trusts.
-    let plain = predicted(&["--trust-library", LIBRARY])?;
+    let plain = predicted(&["--trust-library", &subject.library])?;
     Ok(vec![hb, cp, plain, barriers, rdit])
 }
 
@@ -302,4 +329,5 @@ fn print(report: &Report<'_>) {
     table.row(all.into_iter().chain(sums.iter().map(cell)).chain([ends]).collect());
     table.print();
     println!();
+    overhead::print(report.costs);
 }

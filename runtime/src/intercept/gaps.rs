@@ -13,7 +13,7 @@
 
 use crate::intercept::passage::{self, Entry};
 use crate::record::{reach, recorder};
-use crate::serial::sched;
+use crate::serial::{endless, sched};
 use crate::system::dynamic::Slot;
 use crate::system::lock::RawLock;
 use crate::system::memory::{List, Map};
@@ -25,9 +25,10 @@ use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::note;
+use rashomon_abi::known::{is_known, libraries_where_known};
 use rashomon_abi::module::is_modelled;
 use rashomon_abi::numbers::Fnv;
-use rashomon_abi::record::{MAX_ARGUMENTS, Op, call_aux};
+use rashomon_abi::record::{Op, call_aux};
 
 const PAGE: u64 = 4096;
 /// Calls of these return twice, the second time when the passage's frame is gone.
@@ -103,6 +104,9 @@ pub fn look() {
             // SAFETY: a terminated name of the module's.
             target = real::find(unsafe { CStr::from_ptr(slot.name as *const c_char) });
         }
+        if is_left_out(slot, target) {
+            continue;
+        }
         all &= match piece_for(target) {
             Some(piece) => piece == target || point_to(slot, piece),
             None => false,
@@ -141,7 +145,7 @@ impl Found {
     fn look_at(&mut self, module: &Module<'_>) {
         let name = modules::base_name(module.path);
         let is_instrumented = module.is_instrumented();
-        if !is_instrumented && is_modelled(name) {
+        if !is_instrumented && (is_modelled(name) || leaves_out() && is_known(module.own_name().unwrap_or(name))) {
             return;
         }
         module.segments().filter(|segment| segment.is_writable).for_each(|it| self.data.push([it.start, it.end]));
@@ -175,6 +179,27 @@ impl Found {
             }
         }
     }
+}
+
+/// Whether calls that are known to order nothing are left out.
+fn leaves_out() -> bool {
+    !config::option(control::option::EVERY_CALL)
+}
+
+/// Whether it is a function that is known to order nothing, though others of its library may.
+fn is_left_out(slot: &Slot, target: u64) -> bool {
+    // SAFETY: a terminated name of the module's.
+    let name = unsafe { CStr::from_ptr(slot.name as *const c_char) }.to_bytes();
+    let libraries = &raw const LIBRARIES;
+    let is_of = |library: &str| {
+        let known = hash(library.as_bytes());
+        // SAFETY: guarded by LOCK.
+        LOCK.with(|| unsafe {
+            let mut all = (*libraries).as_slice().iter();
+            all.any(|it| (it.start..it.end).contains(&target) && it.names.contains(&known))
+        })
+    };
+    leaves_out() && libraries_where_known(name).any(is_of)
 }
 
 /// False: the kernel did not let us.
@@ -239,17 +264,18 @@ pub unsafe extern "C" fn begin(entry: &Entry, registers: &[u64; 6], frame: u64) 
         return 0;
     }
     let (thread, target, site) = (runtime.thread(), entry.target, site_of(frame));
-    // Whether it polls is not known: whoever does nothing else lets others go on.
-    sched::polled(thread);
+    // Whether it polls is not known: whoever does nothing else, and reaches nothing new, lets others go on.
+    if reach::is_still() {
+        sched::polled(thread);
+    } else {
+        endless::moves();
+    }
     sched::point(&runtime, Op::CallBegin, target, site);
     let mut data = [[0; 2]; MOST_LIBRARIES];
+    let naive = config::option(control::option::NAIVE_REACH);
     let set = data_of(target, &mut data).map_or(rashomon_abi::record::reach::EVERYTHING, |count| {
-        reach::search(registers, &data[..count], |number, pairs| {
-            // A set of nothing is told, too.
-            let (first, others) = pairs.split_at(pairs.len().min(MAX_ARGUMENTS / 2));
-            for some in core::iter::once(first).chain(others.chunks(MAX_ARGUMENTS / 2)) {
-                recorder::sync(thread, Op::CallReaches, number, 0, site, some.as_flattened());
-            }
+        reach::search(registers, &data[..count], naive, |number, what, words| {
+            recorder::sync(thread, Op::CallReaches, number, what, site, words);
         })
     });
     recorder::sync(thread, Op::CallBegin, target, aux_of(frame, thread.stack.get()), site, &[frame, set]);

@@ -7,6 +7,7 @@ pub mod external;
 pub mod filter;
 pub mod frames;
 pub mod origin;
+pub mod places;
 pub mod process_tree;
 pub mod reach;
 pub mod recorder;

@@ -1,195 +1,321 @@
 //! What code that is not seen can reach: from the registers that arguments come in, and from static data of the library that is
-//! called and of those that it needs. Found are blocks of the heap, windows of static data and of stacks, and threads by their
-//! handles; and so on from each aligned word that is the address of another one.
+//! called and of those that it needs. Found are [`places`](crate::record::places): blocks of the heap, windows of static data
+//! and of stacks, and threads by their handles; and so on from each aligned word that is the address of another one.
 //!
 //! Conservative: every register counts, whether the function takes that argument or not. Limits: arguments on the stack are not
-//! looked at; static data and stacks are looked at from the pointer on, for [`WINDOW`] bytes; mappings are told and not looked
-//! into, and so is static data of a library beyond [`MOST_STATIC`]; beyond [`MOST`] places, or [`MOST_BYTES`] looked at,
-//! everything counts as reached.
+//! looked at; static data and stacks are looked at from the pointer on; mappings are told and not looked into, and so is static
+//! data of a library beyond [`MOST_STATIC`]; beyond [`MOST`] places, or [`MOST_BYTES`] looked at, everything counts as reached.
 //!
-//! What is reached is a *set* with a number. The same set is told once, and no more than [`MOST_TOLD`] pairs altogether: later
-//! calls that reach something new reach everything.
+//! A place is told *once*, with the places that its words lead to, and again when these have changed, whoever wrote them: each
+//! search looks at all words. A call names the places that it begins from; what they lead to follows from what was told until
+//! then (Rajagopalan, thesis, 2016, §4.4.3, which tells an object's tree once; there, writes that nobody sees are ignored).
+//! *Naive*, each search tells all that it found, as a set with a number, and the same set is told once.
+//!
+//! No more than [`MOST_TOLD`] words are told altogether: later calls that reach something new reach everything.
 
+use crate::record::places::{PlaceId, Places, may_be_address};
 use crate::system::lock::RawLock;
 use crate::system::memory::{List, Map};
-use crate::system::thread::all;
 use core::sync::atomic::{AtomicBool, Ordering::*};
-use rashomon_abi::record::reach;
+use rashomon_abi::record::{MAX_ARGUMENTS, reach};
 
-const WINDOW: u64 = 512;
 const MOST: usize = 1024;
 const MOST_BYTES: u64 = 1 << 20;
 const MOST_STATIC: u64 = 16 << 10;
-const MOST_TOLD: usize = 4 << 20;
-/// Blocks up to so many bytes are found by bits, larger ones in a list.
-const SMALL: u64 = 64 << 10;
-/// Below the lowest address of a stack may be pages that nobody may touch.
-const NEAR_GUARD: u64 = 64 << 10;
-/// Beginnings of small blocks in so many bytes share a word, a bit for each 16 bytes.
-const PER_WORD: u64 = 1024;
+const MOST_TOLD: usize = 8 << 20;
+/// In place of the number of targets.
+const UNTOLD: u32 = u32::MAX;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static LOCK: RawLock = RawLock::new();
 static mut STATE: State = State::new();
 
-/// Second halves of keys.
-const BEGINS: u64 = 1;
-const SIZE: u64 = 2;
-const VISITED: u64 = 3;
-
 struct State {
-    /// Small blocks. Key: address / [`PER_WORD`], [`BEGINS`]; and address, [`SIZE`].
-    blocks: Map,
-    /// The first address of any small block, the first one behind all of them, and the size of the largest.
-    lowest: u64,
-    highest: u64,
-    largest: u64,
-    /// First address, bytes, 1 if it may be looked into.
-    large: List<[u64; 3]>,
-    /// Writable segments: start, end.
-    segments: List<[u64; 2]>,
-    /// Key: address, [`VISITED`]; the number of the search that came there last.
-    visited: Map,
+    places: Places,
     searches: u64,
-    work: List<[u64; 2]>,
-    /// Of the present search.
-    found: List<[u64; 2]>,
+    /// Of the present search: what was found, in the order in which it is looked at.
+    found: List<PlaceId>,
+    /// Numbers of what the present place leads to, and a copy to sort.
+    targets: List<u32>,
+    sorted: List<u32>,
+    /// What was told of all places, which know their part.
+    told_targets: List<u32>,
+    /// The last number that was given to a place.
+    numbers: u32,
     /// Numbers of sets by two hashes.
     sets: Map,
     told: usize,
+    /// Which places were found together, by two hashes.
+    together: Map,
+    /// The last search found places that no search had found together before.
+    has_news: bool,
 }
+
+/// More would be told than may be.
+struct NoRoom;
+
+/// Takes a number, what is told of it ([`reach`]), and up to [`MAX_ARGUMENTS`] words.
+pub trait Tell: FnMut(u64, u16, &[u64]) {}
+impl<T: FnMut(u64, u16, &[u64])> Tell for T {}
 
 impl State {
     const fn new() -> Self {
         Self {
-            blocks: Map::new(),
-            lowest: u64::MAX,
-            highest: 0,
-            largest: 0,
-            large: List::new(),
-            segments: List::new(),
-            visited: Map::new(),
+            places: Places::new(),
             searches: 0,
-            work: List::new(),
             found: List::new(),
+            targets: List::new(),
+            sorted: List::new(),
+            told_targets: List::new(),
+            numbers: 0,
             sets: Map::new(),
             told: 0,
+            together: Map::new(),
+            has_news: false,
         }
     }
 
-    /// The small block around an address: its beginning, its size.
-    fn block_at(&self, address: u64) -> Option<(u64, u64, bool)> {
-        if !(self.lowest..self.highest).contains(&address) {
-            return None;
+    /// A place is reached. Its number.
+    #[inline]
+    fn reaches(&mut self, id: PlaceId) -> u32 {
+        let (searches, place) = (self.searches, self.places.of(id));
+        if place.number == 0 {
+            self.numbers += 1;
+            place.number = self.numbers;
+            place.targets[1] = UNTOLD;
         }
-        for back in 0..=self.largest.div_ceil(PER_WORD) {
-            let word = (address / PER_WORD).checked_sub(back)?;
-            let Some(bits) = self.blocks.get((word, BEGINS)) else { continue };
-            let upto = if back == 0 { u64::MAX >> (63 - address / 16 % 64) } else { u64::MAX };
-            if bits & upto != 0 {
-                let base = word * PER_WORD + 16 * u64::from(63 - (bits & upto).leading_zeros());
-                let bytes = self.blocks.get((base, SIZE)).unwrap_or(0);
-                return (address - base < bytes).then_some((base, bytes, true));
-            }
+        let number = place.number;
+        if core::mem::replace(&mut place.visited, searches) != searches {
+            self.found.push(id);
         }
-        None
+        number
     }
 
-    fn large_at(&self, address: u64) -> Option<(u64, u64, bool)> {
-        let found = self.large.as_slice().iter().find(|block| address.wrapping_sub(block[0]) < block[1])?;
-        Some((found[0], found[1], found[2] == 1))
-    }
-
-    fn static_at(&self, address: u64) -> Option<(u64, u64, bool)> {
-        let segment = self.segments.as_slice().iter().find(|[start, end]| (*start..*end).contains(&address))?;
-        Some(window(address, segment[1]))
-    }
-
-    /// A place is reached: start, bytes, whether it may be looked into.
-    fn reaches(&mut self, (start, bytes, readable): (u64, u64, bool)) {
-        let visited = self.visited.entry((start, VISITED));
-        if core::mem::replace(visited, self.searches) != self.searches {
-            self.found.push([start, bytes]);
-            if readable {
-                self.work.push([start, bytes]);
-            }
-        }
-    }
-
-    /// A word that may be an address.
-    fn consider(&mut self, word: u64) {
-        if !(4096..1 << 47).contains(&word) {
-            return;
-        }
-        if let Some(found) = self.block_at(word).or_else(|| self.large_at(word)).or_else(|| self.static_at(word)) {
-            return self.reaches(found);
-        }
-        if let Some(thread) = all().find(|thread| thread.handle.load(Acquire) == word && !thread.joined.get()) {
-            let visited = self.visited.entry((word, VISITED));
-            if core::mem::replace(visited, self.searches) != self.searches {
-                self.found.push([u64::from(thread.number.get()), reach::THREAD]);
-            }
-            return;
-        }
-        if let Some(found) = stack_at(word) {
-            self.reaches(found);
-        }
-    }
-
-    /// Follows all that is reached. False: there was too much.
-    fn follow(&mut self) -> bool {
-        let (mut next, mut looked_at) = (0, 0);
-        while let Some(&[start, bytes]) = self.work.as_slice().get(next) {
+    /// Looks into all that is reached, and hands each place with what its words lead to on. False: there was too much.
+    fn follow(&mut self, mut each: impl FnMut(&mut Self, PlaceId) -> Result<(), NoRoom>) -> bool {
+        let (mut next, mut places, mut bytes) = (0, 0, 0);
+        while let Some(&id) = self.found.as_slice().get(next) {
             next += 1;
-            looked_at += bytes;
-            if next > MOST || looked_at > MOST_BYTES {
+            self.targets.truncate(0);
+            let place = *self.places.of(id);
+            if place.is_readable {
+                places += 1;
+                bytes += place.bytes;
+                if places > MOST || bytes > MOST_BYTES {
+                    return false;
+                }
+                let mut last = place.number;
+                // SAFETY: live and readable memory of the program's: what may not be looked into is left out.
+                unsafe {
+                    each_candidate(place.start, place.bytes, |word| {
+                        if let Some(found) = self.places.find(word) {
+                            let number = self.reaches(found);
+                            if core::mem::replace(&mut last, number) != number {
+                                self.targets.push(number);
+                            }
+                        }
+                    });
+                }
+            }
+            if each(self, id).is_err() {
                 return false;
             }
-            for place in (start.next_multiple_of(8)..(start + bytes).saturating_sub(7)).step_by(8) {
-                // SAFETY: live and readable memory of the program's: what may not be looked into is no work.
-                self.consider(unsafe { (place as *const u64).read_volatile() });
-            }
         }
+        let Self { found, places, together, .. } = self;
+        let numbers = found.as_slice().iter().map(|&id| u64::from(places.of(id).number));
+        self.has_news = core::mem::replace(together.entry(hashes(numbers)), 1) == 0;
         true
     }
 
-    /// The number of what was found, and whether it is new.
-    fn number(&mut self) -> (u64, bool) {
-        let mut hashes = (0xcbf2_9ce4_8422_2325_u64, 0x9e37_79b9_7f4a_7c15_u64);
-        for word in self.found.as_slice().iter().flatten() {
-            hashes.0 = (hashes.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
-            hashes.1 = (hashes.1.rotate_left(31) ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    fn makes_room(&mut self, words: usize) -> Result<(), NoRoom> {
+        if self.told + words > MOST_TOLD {
+            return Err(NoRoom);
         }
+        self.told += words;
+        Ok(())
+    }
+
+    /// Tells what a place leads to, if that is not what was told.
+    fn tell_place(&mut self, id: PlaceId, tell: &mut impl Tell) -> Result<(), NoRoom> {
+        let place = *self.places.of(id);
+        let [at, count, room] = place.targets;
+        let is_new = count == UNTOLD;
+        let before = if is_new { 0..0 } else { at as usize..(at + count) as usize };
+        if !is_new && self.told_targets.as_slice()[before.clone()] == *self.targets.as_slice() {
+            return Ok(());
+        }
+        self.makes_room(self.targets.len() / 2 + 3)?;
+        let Self { targets, sorted, told_targets, .. } = self;
+        let (now, told) = (targets.as_slice(), &told_targets.as_slice()[before]);
+        let number = u64::from(place.number);
+        let is_more = !is_new && {
+            let now = sort(now, sorted);
+            told.iter().all(|number| now.binary_search(number).is_ok())
+        };
+        if is_more {
+            let told = sort(told, sorted);
+            let news = now.iter().copied().filter(|number| told.binary_search(number).is_err());
+            tell_numbers(number, reach::FURTHER, &[], news, tell);
+        } else {
+            tell_numbers(number, reach::PLACE, &[place.start, place.bytes], now.iter().copied(), tell);
+        }
+        self.keep_targets(id, [at, self.targets.len() as u32, room]);
+        Ok(())
+    }
+
+    /// What was told is remembered: where it was before, if it fits.
+    fn keep_targets(&mut self, id: PlaceId, [mut at, count, mut room]: [u32; 3]) {
+        if count > room {
+            (at, room) = (self.told_targets.len() as u32, count.next_power_of_two());
+            (0..room).for_each(|_| self.told_targets.push(0));
+        }
+        let kept = &mut self.told_targets.as_mut_slice()[at as usize..][..count as usize];
+        kept.copy_from_slice(self.targets.as_slice());
+        self.places.of(id).targets = [at, count, room];
+    }
+
+    /// The number of a set, and whether it is new.
+    fn set(&mut self, words: impl Iterator<Item = u64>) -> (u64, bool) {
         let next = self.sets.len() as u64 + 1;
-        let room = self.told + self.found.len() <= MOST_TOLD;
-        match self.sets.get(hashes) {
-            Some(number) => (number, false),
-            None if !room => (reach::EVERYTHING, false),
-            None => {
-                *self.sets.entry(hashes) = next;
-                self.told += self.found.len();
-                (next, true)
+        let known = self.sets.entry(hashes(words));
+        let is_new = *known == 0;
+        if is_new {
+            *known = next;
+        }
+        (*known, is_new)
+    }
+
+    /// Reaches what a call begins from, each place once.
+    fn begin_from(&mut self, registers: &[u64; 6], data: &[[u64; 2]]) {
+        self.searches += 1;
+        self.has_news = false;
+        self.found.truncate(0);
+        self.places.look_at_threads();
+        for &word in registers {
+            if let Some(id) = self.places.find(word) {
+                self.reaches(id);
             }
         }
+        for &[start, bytes] in data {
+            let id = self.places.data(start, bytes, bytes <= MOST_STATIC);
+            self.reaches(id);
+        }
+    }
+
+    fn search(&mut self, mut tell: impl Tell) -> u64 {
+        let roots = self.found.len();
+        if !self.follow(|state, id| state.tell_place(id, &mut tell)) {
+            return reach::EVERYTHING;
+        }
+        self.targets.truncate(0);
+        for at in 0..roots {
+            let id = self.found.as_slice()[at];
+            let number = self.places.of(id).number;
+            self.targets.push(number);
+        }
+        let roots = core::mem::replace(&mut self.targets, List::new());
+        let (number, is_new) = self.set(roots.as_slice().iter().map(|&number| u64::from(number)));
+        if is_new {
+            tell_numbers(number, reach::PLACES, &[], roots.as_slice().iter().copied(), &mut tell);
+        }
+        let room = self.makes_room(if is_new { roots.len() } else { 0 });
+        self.targets = roots;
+        if room.is_ok() { number } else { reach::EVERYTHING }
+    }
+
+    fn search_naively(&mut self, mut tell: impl Tell) -> u64 {
+        if !self.follow(|_, _| Ok(())) {
+            return reach::EVERYTHING;
+        }
+        let found = core::mem::replace(&mut self.found, List::new());
+        let mut pairs: List<[u64; 2]> = List::with_room_for(found.len().max(1));
+        for &id in found.as_slice() {
+            let place = self.places.of(id);
+            pairs.push([place.start, place.bytes]);
+        }
+        self.found = found;
+        let (mut number, is_new) = self.set(pairs.as_slice().iter().flatten().copied());
+        if is_new && self.makes_room(2 * pairs.len()).is_err() {
+            number = reach::EVERYTHING;
+        } else if is_new {
+            // A set of nothing is told, too.
+            let (first, others) = pairs.as_slice().split_at(pairs.len().min(MAX_ARGUMENTS / 2));
+            for some in core::iter::once(first).chain(others.chunks(MAX_ARGUMENTS / 2)) {
+                tell(number, reach::RANGES, some.as_flattened());
+            }
+        }
+        pairs.clear_and_free();
+        number
     }
 }
 
-/// From an address on, where nobody knows what begins there.
-fn window(address: u64, end: u64) -> (u64, u64, bool) {
-    (address, WINDOW.min(end - address), true)
+fn hashes(words: impl Iterator<Item = u64>) -> (u64, u64) {
+    words.fold((0xcbf2_9ce4_8422_2325, 0x9e37_79b9_7f4a_7c15), |(first, second), word| {
+        let first = (first ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
+        (first, (second.rotate_left(31) ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd))
+    })
 }
 
-fn stack_at(address: u64) -> Option<(u64, u64, bool)> {
-    for thread in all().filter(|thread| thread.has_block()) {
-        let ((low, high), (tls_low, tls_high)) = (thread.stack.get(), thread.tls.get());
-        if low + NEAR_GUARD <= address && address < high {
-            return Some(window(address, high));
+/// The same numbers in their order.
+fn sort<'a>(numbers: &[u32], into: &'a mut List<u32>) -> &'a [u32] {
+    into.truncate(0);
+    numbers.iter().for_each(|&number| into.push(number));
+    into.as_mut_slice().sort_unstable();
+    into.as_slice()
+}
+
+/// Each aligned word of some memory that may be an address. Most memory holds few: words are looked at in groups, without a
+/// branch for each.
+///
+/// # Safety
+/// The memory can be read. Others may write it meanwhile.
+unsafe fn each_candidate(start: u64, bytes: u64, mut visit: impl FnMut(u64)) {
+    const GROUP: u64 = 8;
+    let (mut at, end) = (start.next_multiple_of(8), (start + bytes) & !7);
+    while at < end {
+        let count = ((end - at) / 8).min(GROUP);
+        let (mut words, mut candidates) = ([0; GROUP as usize], 0u64);
+        if count == GROUP {
+            for (number, word) in words.iter_mut().enumerate() {
+                // SAFETY: by the contract.
+                *word = unsafe { (at as *const u64).add(number).read_volatile() };
+                candidates |= u64::from(may_be_address(*word)) << number;
+            }
+        } else {
+            for (number, word) in words.iter_mut().take(count as usize).enumerate() {
+                // SAFETY: by the contract.
+                *word = unsafe { (at as *const u64).add(number).read_volatile() };
+                candidates |= u64::from(may_be_address(*word)) << number;
+            }
         }
-        if tls_low <= address && address < tls_high {
-            return Some(window(address, tls_high));
+        while candidates != 0 {
+            visit(words[candidates.trailing_zeros() as usize % GROUP as usize]);
+            candidates &= candidates - 1;
+        }
+        at += 8 * count;
+    }
+}
+
+/// Tells numbers, two in a word, the first ones behind words of another kind; once where there are none.
+fn tell_numbers(of: u64, what: u16, before: &[u64], mut numbers: impl Iterator<Item = u32>, tell: &mut impl Tell) {
+    let (mut words, mut count, mut what) = ([0; MAX_ARGUMENTS], before.len(), what);
+    words[..count].copy_from_slice(before);
+    loop {
+        let low = numbers.next();
+        if let Some(low) = low {
+            words[count] = u64::from(low) | u64::from(numbers.next().unwrap_or(0)) << 32;
+            count += 1;
+        }
+        if count == MAX_ARGUMENTS || low.is_none() && count > 0 {
+            tell(of, what, &words[..count]);
+            (count, what) = (0, if what == reach::PLACE { reach::FURTHER } else { what });
+        } else if low.is_none() && what == reach::PLACES {
+            tell(of, what, &[]);
+        }
+        if low.is_none() {
+            return;
         }
     }
-    None
 }
 
 /// Live blocks are remembered from here on: there are calls that need them.
@@ -201,13 +327,10 @@ pub fn begin() {
 pub fn set_segments(segments: &[[u64; 2]]) {
     let state = &raw mut STATE;
     // SAFETY: guarded by LOCK.
-    LOCK.with(|| unsafe {
-        (*state).segments.truncate(0);
-        segments.iter().for_each(|&segment| (*state).segments.push(segment));
-    });
+    LOCK.with(|| unsafe { (*state).places.set_segments(segments) });
 }
 
-/// A forked child's only thread goes on with what was known; its sets are its own.
+/// A forked child's only thread goes on with what was known; what it tells is its own.
 pub fn forked() {
     LOCK.reset();
     let state = &raw mut STATE;
@@ -215,28 +338,19 @@ pub fn forked() {
     LOCK.with(|| unsafe {
         (*state).sets.clear_and_free();
         (*state).told = 0;
+        (*state).numbers = 0;
+        (*state).places.all().iter_mut().for_each(|place| place.number = 0);
     });
 }
 
-/// A block begins to live. `mapping`: not all of it need be readable.
-pub fn begins(address: u64, bytes: u64, mapping: bool) {
+/// A block begins to live. `is_mapping`: not all of it need be readable.
+pub fn begins(address: u64, bytes: u64, is_mapping: bool) {
     if !ON.load(Relaxed) || bytes == 0 {
         return;
     }
     let state = &raw mut STATE;
     // SAFETY: guarded by LOCK.
-    LOCK.with(|| unsafe {
-        let state = &mut *state;
-        if mapping || bytes > SMALL || !address.is_multiple_of(16) {
-            state.large.push([address, bytes, u64::from(!mapping)]);
-        } else {
-            *state.blocks.entry((address / PER_WORD, BEGINS)) |= 1 << (address / 16 % 64);
-            *state.blocks.entry((address, SIZE)) = bytes;
-            state.lowest = state.lowest.min(address);
-            state.highest = state.highest.max(address + bytes);
-            state.largest = state.largest.max(bytes);
-        }
-    });
+    LOCK.with(|| unsafe { (*state).places.begins(address, bytes, is_mapping) });
 }
 
 /// The block at an address ends.
@@ -246,35 +360,24 @@ pub fn ends(address: u64) {
     }
     let state = &raw mut STATE;
     // SAFETY: guarded by LOCK.
-    LOCK.with(|| unsafe {
-        let state = &mut *state;
-        if let Some(place) = state.large.as_slice().iter().position(|block| block[0] == address) {
-            state.large.remove(place);
-        } else if state.blocks.get((address / PER_WORD, BEGINS)).is_some() {
-            *state.blocks.entry((address / PER_WORD, BEGINS)) &= !(1 << (address / 16 % 64));
-        }
-    });
+    LOCK.with(|| unsafe { (*state).places.ends(address) });
 }
 
-/// The set of what is reached from registers and from the static data of libraries (start, bytes). A new one is handed to `tell`:
-/// pairs as `CallReaches` has them.
-pub fn search(registers: &[u64; 6], data: &[[u64; 2]], tell: impl FnOnce(u64, &[[u64; 2]])) -> u64 {
+/// The last search reached what one before it had reached, or too much to tell.
+pub fn is_still() -> bool {
+    let state = &raw const STATE;
+    // SAFETY: guarded by LOCK.
+    LOCK.with(|| unsafe { !(*state).has_news })
+}
+
+/// The number of what is reached from registers and from the static data of libraries (start, bytes). What is not told yet is
+/// handed to `tell`. `naive`: all of it, if it is not just what was told of an earlier call.
+pub fn search(registers: &[u64; 6], data: &[[u64; 2]], naive: bool, tell: impl Tell) -> u64 {
     let state = &raw mut STATE;
     // SAFETY: guarded by LOCK.
     LOCK.with(|| unsafe {
         let state = &mut *state;
-        state.searches += 1;
-        state.work.truncate(0);
-        state.found.truncate(0);
-        registers.iter().for_each(|&word| state.consider(word));
-        data.iter().for_each(|&[start, bytes]| state.reaches((start, bytes, bytes <= MOST_STATIC)));
-        if !state.follow() {
-            return reach::EVERYTHING;
-        }
-        let (number, is_new) = state.number();
-        if is_new {
-            tell(number, state.found.as_slice());
-        }
-        number
+        state.begin_from(registers, data);
+        if naive { state.search_naively(tell) } else { state.search(tell) }
     })
 }

@@ -1,8 +1,8 @@
 //! How executions are recorded.
 
 use super::{ClientOptions, Filter, Switch, seconds};
-use clap::Args;
-use rashomon_pipeline::Scheduling;
+use clap::{Args, ValueEnum};
+use rashomon_pipeline::{Scheduling, UnseenCalls};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -85,6 +85,33 @@ pub struct FilterOptions {
     pub every_access: bool,
     /// Record calls of instrumented code into linked libraries without instrumentation, with the memory that their arguments lead
     /// to. Predictions then go on in spite of such libraries, and keep what their calls may have ordered. Needs a serial policy.
-    #[arg(long, help_heading = "Recording")]
-    pub unseen_calls: bool,
+    /// Calls that are known to order nothing are left out. For comparison, of `record` alone: all calls (every), each with the
+    /// whole of what it reaches (naive).
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "needed",
+        help_heading = "Recording"
+    )]
+    pub unseen_calls: Option<CallsName>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CallsName {
+    Needed,
+    Every,
+    Naive,
+}
+
+impl From<CallsName> for UnseenCalls {
+    fn from(name: CallsName) -> Self {
+        match name {
+            CallsName::Needed => Self::Needed,
+            CallsName::Every => Self::Every,
+            CallsName::Naive => Self::Naive,
+        }
+    }
 }

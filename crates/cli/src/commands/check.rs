@@ -2,11 +2,11 @@
 
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, plan_of_check, present, processors, reporter, settings_for};
-use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions, Target};
+use crate::arguments::{CallsName, ConfirmOptions, ReportOptions, RunOptions, Target};
 use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
 use crate::live;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rashomon_pipeline::engines::{Asked, of_check, run_portfolio};
 use rashomon_pipeline::program::Output;
 use rashomon_pipeline::{Binaries, Case, Job};
@@ -39,6 +39,9 @@ pub fn check_prepared(
 ) -> Result<Checked> {
     let output = if report.to_output() { Output::ToError } else { Output::Inherit };
     let bounds = Bounds::of(confirm.budget, CONFIRM_BUDGET);
+    if options.filter.unseen_calls.is_some_and(|which| which != CallsName::Needed) {
+        bail!("--unseen-calls=every and =naive are for `rashomon record`: nothing can be forced from such recordings");
+    }
     let settings = settings_for(options, Some(confirm), bounds, prepared.run.base_time_nanoseconds, output)?;
     let Prepared { program, store, mut run } = prepared;
     let symbols = Binaries::trusting(&run.trusted_libraries);

@@ -177,6 +177,12 @@ mod tests {
     }
 
     #[test]
+    fn calls_of_the_same_libraries_are_left_out_of_recordings() {
+        let known: Vec<&str> = KNOWN.iter().map(|known| known.soname).collect();
+        assert_eq!(known, rashomon_abi::known::LIBRARIES);
+    }
+
+    #[test]
     fn every_entry_says_why() {
         for known in KNOWN {
             assert!(known.soname.ends_with(".so") && known.reason.len() > 10, "{known:?}");

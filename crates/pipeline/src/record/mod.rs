@@ -94,8 +94,7 @@ pub struct RecordSettings {
     /// Where virtual time begins, in every execution of this program.
     pub base_time_nanoseconds: u64,
     pub accesses: Accesses,
-    /// Serial: calls into code without instrumentation are recorded, with what they can reach.
-    pub unseen_calls: bool,
+    pub unseen_calls: UnseenCalls,
 }
 
 /// Which plain accesses are kept.
@@ -110,6 +109,30 @@ pub enum Accesses {
     Needed {
         locations: u64,
     },
+}
+
+/// Serial: which calls into code without instrumentation are recorded, with what they can reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnseenCalls {
+    #[default]
+    Unrecorded,
+    /// Those that are not known to order nothing.
+    Needed,
+    /// All. Re-executions have those that are needed, so that nothing can be forced from such a recording.
+    Every,
+    /// All, each with the whole of what it reaches.
+    Naive,
+}
+
+impl UnseenCalls {
+    const fn options(self) -> u64 {
+        match self {
+            Self::Unrecorded => 0,
+            Self::Needed => option::UNSEEN_CALLS,
+            Self::Every => option::UNSEEN_CALLS | option::EVERY_CALL,
+            Self::Naive => option::UNSEEN_CALLS | option::EVERY_CALL | option::NAIVE_REACH,
+        }
+    }
 }
 
 /// Why there is no header in a session that a program ran in.
@@ -130,7 +153,7 @@ fn options_of(settings: &RecordSettings) -> u64 {
         Accesses::All => option::NO_FILTER,
         Accesses::Needed { .. } => option::TREE,
     };
-    accesses | if settings.unseen_calls { option::UNSEEN_CALLS } else { 0 }
+    accesses | settings.unseen_calls.options()
 }
 
 /// Records one execution into `session`.

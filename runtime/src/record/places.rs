@@ -1,0 +1,323 @@
+//! Where memory lies that code may be given the address of: live blocks of the heap, mappings, windows of static data and of
+//! stacks, and threads by their handles. Each is a *place*; places of the heap end with their blocks, others stay known.
+//!
+//! Blocks up to [`SMALL`] bytes are found by a table of two levels, with one entry for each [`GRANULE`] bytes of memory, so that
+//! looking for an address costs two loads. It takes a quarter of the memory that such blocks take. Everything else is in lists,
+//! which are looked at only for addresses in pages where something of them has lain.
+
+use crate::system::memory::{List, Map};
+use crate::system::sys;
+use crate::system::thread::all;
+use core::sync::atomic::Ordering::*;
+use rashomon_abi::record::reach;
+
+/// Of static data and stacks so much counts from an address on, where nobody knows what begins there.
+const WINDOW: u64 = 512;
+/// Blocks up to so many bytes are in the table, larger ones in a list.
+const SMALL: u64 = 64 << 10;
+/// Below the lowest address of a stack may be pages that nobody may touch.
+const NEAR_GUARD: u64 = 64 << 10;
+/// The allocator's blocks begin at multiples of this.
+const GRANULE: u64 = 16;
+/// Memory whose granules share a table of the second level.
+const REGION: u64 = 64 << 20;
+const ADDRESSES: u64 = 1 << 47;
+const PAGE: u64 = 4096;
+
+/// Second halves of keys of places that are no blocks.
+const IN_MODULE: u64 = 1;
+const ON_STACK: u64 = 2;
+const OF_LIBRARY: u64 = 3;
+const HANDLE: u64 = 4;
+/// Of a handle whose page is noted.
+const LISTED: u64 = 5;
+
+/// The number of a place while it is known; 0 is none.
+pub type PlaceId = u32;
+
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// First address; of a thread's handle the number of the thread.
+    pub start: u64,
+    /// Of a thread's handle [`reach::THREAD`].
+    pub bytes: u64,
+    /// It may be looked into.
+    pub is_readable: bool,
+    /// The search that came here last.
+    pub visited: u64,
+    /// Under which number it is told in the recording; 0: it is not yet.
+    pub number: u32,
+    /// What was told to be reached from here: where in the list of targets, how many, how many fit.
+    pub targets: [u32; 3],
+}
+
+impl Place {
+    const fn new(start: u64, bytes: u64, is_readable: bool) -> Self {
+        Self { start, bytes, is_readable, visited: 0, number: 0, targets: [0; 3] }
+    }
+}
+
+/// What lies in a region.
+#[repr(C)]
+struct Table {
+    /// By granule, the block in it.
+    blocks: [PlaceId; (REGION / GRANULE) as usize],
+    /// By page, whether anything of the lists has lain there.
+    listed: [bool; (REGION / PAGE) as usize],
+}
+
+pub struct Places {
+    places: List<Place>,
+    /// Numbers of places that have ended.
+    free: List<PlaceId>,
+    /// By region.
+    tables: *mut *mut Table,
+    /// Blocks that are not in the table.
+    large: List<PlaceId>,
+    /// Something of the lists is not noted by page: they are always looked at.
+    has_larger: bool,
+    /// Writable segments: start, end.
+    segments: List<[u64; 2]>,
+    /// Places that are no blocks, by address (of a thread's handle 1 + its number) and kind.
+    others: Map,
+    /// Of the present search: stacks and static data of threads (first address that may be touched, end), and handles (handle,
+    /// number).
+    stacks: List<[u64; 2]>,
+    handles: List<[u64; 2]>,
+}
+
+impl Places {
+    pub const fn new() -> Self {
+        Self {
+            places: List::new(),
+            free: List::new(),
+            tables: core::ptr::null_mut(),
+            large: List::new(),
+            has_larger: false,
+            segments: List::new(),
+            others: Map::new(),
+            stacks: List::new(),
+            handles: List::new(),
+        }
+    }
+
+    pub fn of(&mut self, id: PlaceId) -> &mut Place {
+        &mut self.places.as_mut_slice()[id as usize]
+    }
+
+    pub fn all(&mut self) -> &mut [Place] {
+        self.places.as_mut_slice()
+    }
+
+    fn add(&mut self, place: Place) -> PlaceId {
+        if self.places.len() == 0 {
+            self.places.push(Place::new(0, 0, false));
+        }
+        if let Some(id) = self.free.pop() {
+            let room = self.of(id).targets;
+            *self.of(id) = Place { targets: [room[0], 0, room[2]], ..place };
+            return id;
+        }
+        self.places.push(place);
+        self.places.len() as PlaceId - 1
+    }
+
+    /// The table of the region around an address, made if `make`. Null: there is none.
+    fn table(&mut self, address: u64, make: bool) -> *mut Table {
+        const REGIONS: usize = (ADDRESSES / REGION) as usize;
+        if address >= ADDRESSES || self.tables.is_null() && !make {
+            return core::ptr::null_mut();
+        }
+        if self.tables.is_null() {
+            self.tables = mapped(REGIONS * size_of::<*mut Table>()).cast();
+        }
+        // SAFETY: below the number of regions; entries are null or tables.
+        let entry = unsafe { &mut *self.tables.add((address / REGION) as usize) };
+        if entry.is_null() && make {
+            *entry = mapped(size_of::<Table>()).cast();
+        }
+        *entry
+    }
+
+    /// Notes whose the granules of a block are.
+    fn mark(&mut self, start: u64, bytes: u64, id: PlaceId) {
+        for granule in start / GRANULE..(start + bytes).div_ceil(GRANULE) {
+            let table = self.table(granule * GRANULE, true);
+            if !table.is_null() {
+                // SAFETY: a table of ours, borrowed for this statement; all-zero bytes are one.
+                unsafe { (*table).blocks[(granule % (REGION / GRANULE)) as usize] = id };
+            }
+        }
+    }
+
+    /// Notes that something of the lists lies there. What is larger than a region is not noted by page: programs reserve
+    /// terabytes.
+    fn list(&mut self, start: u64, end: u64) {
+        if end.saturating_sub(start) > REGION {
+            self.has_larger = true;
+            return;
+        }
+        for page in start / PAGE..end.min(ADDRESSES).div_ceil(PAGE) {
+            let table = self.table(page * PAGE, true);
+            if !table.is_null() {
+                // SAFETY: as above.
+                unsafe { (*table).listed[(page % (REGION / PAGE)) as usize] = true };
+            }
+        }
+    }
+
+    /// The block in the table around an address, and whether the lists have to be looked at for it.
+    #[inline]
+    fn block_at(&mut self, address: u64) -> (Option<PlaceId>, bool) {
+        let table = self.table(address, false);
+        if table.is_null() {
+            return (None, false);
+        }
+        // SAFETY: a table of ours, borrowed for these statements.
+        let (id, listed) = unsafe {
+            let block = (*table).blocks[(address / GRANULE % (REGION / GRANULE)) as usize];
+            (block, (*table).listed[(address / PAGE % (REGION / PAGE)) as usize])
+        };
+        if id == 0 {
+            return (None, listed);
+        }
+        let place = self.of(id);
+        ((address.wrapping_sub(place.start) < place.bytes).then_some(id), listed)
+    }
+
+    /// A block begins to live.
+    pub fn begins(&mut self, start: u64, bytes: u64, is_mapping: bool) {
+        let id = self.add(Place::new(start, bytes, !is_mapping));
+        if is_mapping || bytes > SMALL || !start.is_multiple_of(GRANULE) {
+            self.large.push(id);
+            self.list(start, start.saturating_add(bytes));
+        } else {
+            self.mark(start, bytes, id);
+        }
+    }
+
+    /// The block at an address ends.
+    pub fn ends(&mut self, address: u64) {
+        let large = self.large.as_slice().iter().position(|&id| self.places.as_slice()[id as usize].start == address);
+        if let Some(at) = large {
+            let id = self.large.remove(at);
+            return self.free.push(id);
+        }
+        if let Some(id) = self.block_at(address).0.filter(|&id| self.places.as_slice()[id as usize].start == address) {
+            let bytes = self.of(id).bytes;
+            self.mark(address, bytes, 0);
+            self.free.push(id);
+        }
+    }
+
+    /// Writable segments of all modules.
+    pub fn set_segments(&mut self, segments: &[[u64; 2]]) {
+        self.segments.truncate(0);
+        for &[start, end] in segments {
+            self.segments.push([start, end]);
+            self.list(start, end);
+        }
+    }
+
+    /// Which threads there are, before a search.
+    pub fn look_at_threads(&mut self) {
+        self.handles.truncate(0);
+        let mut count = 0;
+        for thread in all() {
+            if thread.has_block() {
+                let ((low, high), (tls_low, tls_high)) = (thread.stack.get(), thread.tls.get());
+                for range in [[low + NEAR_GUARD, high], [tls_low, tls_high]] {
+                    self.set_stack(count, range);
+                    count += 1;
+                }
+            }
+            let handle = thread.handle.load(Acquire);
+            if !thread.joined.get() && handle != 0 {
+                self.handles.push([handle, u64::from(thread.number.get())]);
+                if core::mem::replace(self.others.entry((handle, LISTED)), 1) == 0 {
+                    self.list(handle, handle.saturating_add(1));
+                }
+            }
+        }
+        self.stacks.truncate(count);
+    }
+
+    fn set_stack(&mut self, at: usize, [start, end]: [u64; 2]) {
+        if self.stacks.as_slice().get(at) == Some(&[start, end]) {
+            return;
+        }
+        self.stacks.truncate(at);
+        self.stacks.push([start, end]);
+        if start < end {
+            self.list(start, end);
+        }
+    }
+
+    /// A place that is no block, by its kind. One that has another size than before is another place.
+    fn other(&mut self, kind: u64, key: u64, place: Place) -> PlaceId {
+        let known = *self.others.entry((key, kind)) as PlaceId;
+        if known == 0 {
+            let id = self.add(place);
+            *self.others.entry((key, kind)) = u64::from(id);
+            return id;
+        }
+        let found = self.of(known);
+        if found.bytes != place.bytes {
+            *found = Place { targets: [found.targets[0], 0, found.targets[2]], ..place };
+        }
+        known
+    }
+
+    /// Static data of a library.
+    pub fn data(&mut self, start: u64, bytes: u64, is_readable: bool) -> PlaceId {
+        self.other(OF_LIBRARY, start, Place::new(start, bytes, is_readable))
+    }
+
+    /// The place that a word is an address of, if it is one.
+    #[inline]
+    pub fn find(&mut self, word: u64) -> Option<PlaceId> {
+        if !may_be_address(word) {
+            return None;
+        }
+        match self.block_at(word) {
+            (None, listed) if listed || self.has_larger => self.find_other(word),
+            (block, _) => block,
+        }
+    }
+
+    #[inline(never)]
+    fn find_other(&mut self, word: u64) -> Option<PlaceId> {
+        let places = self.places.as_slice();
+        let around = |id: &&PlaceId| {
+            let place = &places[**id as usize];
+            word.wrapping_sub(place.start) < place.bytes
+        };
+        if let Some(&id) = self.large.as_slice().iter().find(around) {
+            return Some(id);
+        }
+        let around = |range: &&[u64; 2]| (range[0]..range[1]).contains(&word);
+        let window = |end: u64| Place::new(word, WINDOW.min(end - word), true);
+        if let Some(&[_, end]) = self.segments.as_slice().iter().find(around) {
+            return Some(self.other(IN_MODULE, word, window(end)));
+        }
+        if let Some(&[_, number]) = self.handles.as_slice().iter().find(|handle| handle[0] == word) {
+            return Some(self.other(HANDLE, number + 1, Place::new(number, reach::THREAD, false)));
+        }
+        let &[_, end] = self.stacks.as_slice().iter().find(around)?;
+        Some(self.other(ON_STACK, word, window(end)))
+    }
+}
+
+/// Whether a program's memory can lie there.
+#[inline]
+pub const fn may_be_address(word: u64) -> bool {
+    word.wrapping_sub(PAGE) < ADDRESSES - PAGE
+}
+
+fn mapped(bytes: usize) -> *mut u8 {
+    let memory = sys::map_anonymous(bytes);
+    if memory.is_null() {
+        sys::die(&[b"out of memory for a table of the runtime"]);
+    }
+    memory
+}
