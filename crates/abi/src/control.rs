@@ -110,6 +110,9 @@ pub mod option {
     /// Serial: calls of instrumented modules into ones that are neither instrumented nor modelled are recorded, with what they
     /// can reach.
     pub const UNSEEN_CALLS: u64 = 256;
+    /// Record activations and segments of functions that the compiler's plugin has instrumented: see [`crate::deep`]. Needs
+    /// [`NO_FILTER`]: an access that is left out would be taken for the next one.
+    pub const DEPENDENCES: u64 = 512;
 }
 
 /// Which of two threads that stand at conflicting accesses makes its own first.

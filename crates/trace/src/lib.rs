@@ -38,7 +38,7 @@ pub use dump::DumpOptions;
 pub use error::{ControlError, TraceError};
 pub use header::{Divergence, DivergenceKind, Origin, RunHeader, RunMode, RunNotes, RunOutcome, RunState};
 pub use identity::{SyncKind, SyncObject, SyncObjects};
-pub use loaded::{BlockedRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LoadedTrace, Shortcoming};
+pub use loaded::{BlockedRecord, Flow, FlowRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LoadedTrace, Shortcoming};
 pub use misuse::{Misuse, MisuseRecord, Moment};
 pub use normalise::Names;
 pub use processes::{ProcessFolder, process_folder, processes};

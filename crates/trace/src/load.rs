@@ -16,7 +16,7 @@ use crate::gaps::Gaps;
 use crate::header::{RunMode, RunState};
 use crate::identity::Identities;
 use crate::intern::{Contexts, Sites};
-use crate::loaded::{BlockedRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LoadedTrace, Shortcoming};
+use crate::loaded::{BlockedRecord, Flow, FlowRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LoadedTrace, Shortcoming};
 use crate::misuse::{Misuses, Moment};
 use crate::modules::ModuleLine;
 use crate::recording::Recording;
@@ -25,7 +25,7 @@ use crate::stream::{Fault, FaultKind, Reader, Record, SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
 use rashomon_abi::record::{self, input};
-use rashomon_event::{Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, Mode, ModuleInfo, ThreadId, Trace};
+use rashomon_event::{Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, LoopMark, Mode, ModuleInfo, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -124,6 +124,8 @@ pub(crate) struct Loader<'a> {
     not_reexecutable_from: Option<EventIndex>,
     input: Option<InputRecord>,
     frames: Vec<FrameRecord>,
+    pub(crate) loops: Vec<LoopMark>,
+    flow: Vec<FlowRecord>,
     deadline: Deadline,
 }
 
@@ -173,6 +175,8 @@ impl<'a> Loader<'a> {
             not_reexecutable_from: None,
             input: None,
             frames: Vec::new(),
+            loops: Vec::new(),
+            flow: Vec::new(),
             deadline: Deadline::NEVER,
         };
         loader.place_modules();
@@ -325,8 +329,19 @@ impl<'a> Loader<'a> {
                     let (thread, defined) = (cursor.thread, cursor.defined.take());
                     self.frames.extend(defined.map(|context| FrameRecord { thread, context, address, stack_pointer }));
                 }
+                Record::Activation { process, table } => {
+                    let table = self.sites.intern(table);
+                    self.flow(at, Flow::Activation { process, table });
+                }
+                Record::Segment { segment } => self.flow(at, Flow::Segment { segment }),
+                Record::Resume { activation, segment } => self.flow(at, Flow::Resume { activation, segment }),
             }
         }
+    }
+
+    pub(crate) fn flow(&mut self, at: usize, flow: Flow) {
+        let before = EventIndex(self.events.len() as u32);
+        self.flow.push(FlowRecord { before, thread: self.cursors[at].thread, flow });
     }
 
     fn note_undefined(&mut self, at: usize, number: u32) -> Advance {
@@ -468,6 +483,7 @@ impl<'a> Loader<'a> {
             complete: self.shortcomings.is_empty(),
             gaps: self.gaps.finish(accesses_executed.len()),
             kept: Vec::new(),
+            loops: self.loops,
             not_reexecutable_from: self.not_reexecutable_from,
         };
         let mut misuses = self.misuses.finish(header.state == RunState::Complete && !header.notes.repeats());
@@ -481,6 +497,7 @@ impl<'a> Loader<'a> {
             sync_objects: self.identities.into_objects(),
             input: self.input,
             frames: self.frames,
+            flow: self.flow,
             shortcomings: self.shortcomings,
             accesses_executed,
             handovers: self.handovers,

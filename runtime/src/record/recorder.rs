@@ -81,6 +81,10 @@ pub fn begin(thread: &Thread) {
     let streams = !config::option(control::option::NO_STREAMS);
     thread.keep_accesses.set(streams && !config::option(control::option::NO_ACCESSES) && FULL.load(Relaxed) == 0);
     if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !config::provoking() {
+        if config::option(control::option::DEPENDENCES) {
+            thread.hot().deep.set(1);
+            thread.hot().filter_mask.set(filter::mask(1));
+        }
         open_chunk(thread);
     }
 }
@@ -124,6 +128,7 @@ fn open_chunk(thread: &Thread) {
     }
     if FULL.load(Relaxed) != 0 {
         thread.keep_accesses.set(false);
+        thread.hot().deep.set(0);
     }
 }
 
@@ -316,6 +321,35 @@ pub fn range(thread: &Thread, address: u64, bytes: u64, site: u64, class: u64) {
     }
 }
 
+/// A function that the compiler's plugin has instrumented begins, where the hook had no room.
+pub fn activation(thread: &Thread, table: u64) {
+    let hot = thread.hot();
+    if reserve(thread, 1) {
+        let process = hot.activations.get() >> record::PROCESS_SHIFT;
+        // SAFETY: reserved.
+        unsafe { push(hot, word(process, record::ACTIVATION, table)) };
+    }
+}
+
+/// It goes on with this segment.
+pub fn segment(thread: &Thread, segment: u64) {
+    if reserve(thread, 1) {
+        // SAFETY: reserved.
+        unsafe { push(thread.hot(), word(0, record::SEGMENT, segment)) };
+    }
+}
+
+/// Control comes back to an activation.
+pub fn resume(thread: &Thread, activation: u64, segment: u64) {
+    if reserve(thread, 2) {
+        // SAFETY: reserved.
+        unsafe {
+            push(thread.hot(), word(0, record::RESUME, segment));
+            push(thread.hot(), activation);
+        }
+    }
+}
+
 /// A synchronisation event: takes its place in the global order now.
 pub fn sync(thread: &Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) -> u64 {
     if detect::on() {
@@ -493,4 +527,8 @@ pub fn forget(thread: &Thread) {
     hot.cursor.set(core::ptr::null_mut());
     hot.end.set(core::ptr::null_mut());
     thread.keep_accesses.set(false);
+    // Activations of the parent are none of the child's.
+    hot.deep.set(0);
+    let process = (hot.activations.get() >> record::PROCESS_SHIFT) + 1;
+    hot.activations.set(process << record::PROCESS_SHIFT);
 }

@@ -130,7 +130,10 @@ fn options_of(settings: &RecordSettings) -> u64 {
         Accesses::All => option::NO_FILTER,
         Accesses::Needed { .. } => option::TREE,
     };
-    accesses | if settings.unseen_calls { option::UNSEEN_CALLS } else { 0 }
+    let unseen_calls = if settings.unseen_calls { option::UNSEEN_CALLS } else { 0 };
+    // An access that is left out would be taken for the next one.
+    let dependences = if settings.dependences { option::DEPENDENCES | option::NO_FILTER } else { 0 };
+    accesses | unseen_calls | dependences
 }
 
 /// Records one execution into `session`.
