@@ -87,4 +87,8 @@ pub struct FilterOptions {
     /// to. Predictions then go on in spite of such libraries, and keep what their calls may have ordered. Needs a serial policy.
     #[arg(long, help_heading = "Recording")]
     pub unseen_calls: bool,
+    /// Record which way control goes in functions that `rashomon cc --deep` has compiled, and every access. `check` makes such
+    /// recordings by itself.
+    #[arg(long, conflicts_with = "filter", help_heading = "Recording")]
+    pub dependences: bool,
 }

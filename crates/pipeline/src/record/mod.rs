@@ -96,6 +96,8 @@ pub struct RecordSettings {
     pub accesses: Accesses,
     /// Serial: calls into code without instrumentation are recorded, with what they can reach.
     pub unseen_calls: bool,
+    /// Which way control goes in functions that the compiler's plugin has instrumented is recorded, and every access.
+    pub dependences: bool,
 }
 
 /// Which plain accesses are kept.
