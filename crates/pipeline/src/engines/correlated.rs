@@ -43,6 +43,8 @@ pub struct Correlated {
     made: u64,
     judged: u64,
     placed: u64,
+    /// Records that fit no table.
+    misfits: u64,
     sets: usize,
     known: BTreeSet<FindingId>,
 }
@@ -55,7 +57,7 @@ fn has_tables(executable: &std::path::Path) -> bool {
 
 impl Correlated {
     const fn new() -> Self {
-        Self { fits: None, made: 0, judged: 0, placed: 0, sets: 0, known: BTreeSet::new() }
+        Self { fits: None, made: 0, judged: 0, placed: 0, misfits: 0, sets: 0, known: BTreeSet::new() }
     }
 
     fn settings<S: Symbols + ?Sized>(&self, case: &Case<'_, '_, S>, until: Deadline) -> RecordSettings {
@@ -107,6 +109,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Correlated {
         let Some(judged) = judge(&loaded, &Options::default(), until) else { return Ok(Yield::default()) };
         self.judged += 1;
         self.placed += judged.walked.placed;
+        self.misfits += judged.walked.misfits;
         self.sets = self.sets.max(judged.sets.len());
         let composer = Composer::new(&loaded, job.symbols, settings.quantum);
         let mut leads = 0;
@@ -130,7 +133,11 @@ impl<S: Symbols + ?Sized> Engine<S> for Correlated {
     fn account(&self) -> Account {
         let tried = (self.judged > 0).then(|| {
             let (executions, sets) = (count(self.judged, "execution"), count(self.sets as u64, "correlated set"));
-            format!("dependences of {executions}: {} accesses, {sets}", self.placed)
+            let misfits = match self.misfits {
+                0 => String::new(),
+                some => format!(" ({some} ways of control fit no table)"),
+            };
+            format!("dependences of {executions}: {} accesses, {sets}{misfits}", self.placed)
         });
         Account { tried, ..Account::default() }
     }
