@@ -10,6 +10,8 @@ use crate::ir::{Code, Function, Kind, Value};
 use crate::roots::Roots;
 use crate::table::Table;
 use rashomon_abi::deep::{call, name_hash, step, told};
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// What a call means for its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +27,23 @@ enum Call {
     Tail,
 }
 
+/// Of the functions of the module, as far as it was asked for: whether they tell their activations and ends.
+#[derive(Default)]
+pub struct Callees(RefCell<HashMap<Function, bool>>);
+
+impl Callees {
+    fn tell(&self, function: Function) -> bool {
+        let known = self.0.borrow().get(&function).copied();
+        known.unwrap_or_else(|| {
+            let found = tells(function);
+            self.0.borrow_mut().insert(function, found);
+            found
+        })
+    }
+}
+
 impl Call {
-    fn of(call: Value) -> Self {
+    fn of(call: Value, callees: &Callees) -> Self {
         if let Some(memory) = MemoryCall::of(call) {
             return Self::Memory(memory);
         }
@@ -38,7 +55,7 @@ impl Call {
             return Self::Tail;
         }
         match call.callee().as_function() {
-            Some(callee) if !call.returns_twice() && tells(callee) => Self::Telling,
+            Some(callee) if !call.returns_twice() && callees.tell(callee) => Self::Telling,
             _ => Self::Unknown,
         }
     }
@@ -54,6 +71,7 @@ fn tells(function: Function) -> bool {
 
 struct Writer<'c, 'i> {
     code: &'c Code,
+    callees: &'c Callees,
     roots: Roots,
     /// Of each block, the number of its first segment, and whether it is told.
     first: Vec<u64>,
@@ -66,7 +84,7 @@ struct Writer<'c, 'i> {
     resumes: Vec<(Value, Value, u64)>,
 }
 
-pub fn instrument(code: &Code, inserter: &mut Inserter) {
+pub fn instrument(code: &Code, callees: &Callees, inserter: &mut Inserter) {
     // Blocks into which nothing can be put: kinds of exceptions of other systems.
     if code.blocks.iter().any(|block| block.first_place().is_none()) {
         access::instrument(code, inserter);
@@ -84,19 +102,19 @@ pub fn instrument(code: &Code, inserter: &mut Inserter) {
     let mut first = Vec::new();
     for instructions in &code.instructions {
         first.push(segments);
-        segments += 1 + instructions.iter().filter(|one| begins_another(**one)).count() as u64;
+        segments += 1 + instructions.iter().filter(|one| begins_another(**one, callees)).count() as u64;
     }
     let meetings = graph::post_dominators(&code.edges);
     let roots = Roots::of(code);
     let (table, resumes) = (Table::default(), Vec::new());
-    let mut writer = Writer { code, roots, first, told, meetings, segments, table, inserter, resumes };
+    let mut writer = Writer { code, callees, roots, first, told, meetings, segments, table, inserter, resumes };
     writer.write();
 }
 
 /// Whether another segment begins behind the instruction, in its block.
-fn begins_another(instruction: Value) -> bool {
+fn begins_another(instruction: Value, callees: &Callees) -> bool {
     let is_last = || instruction.next().is_none_or(|next| next.is_end() && leads_nowhere(next));
-    instruction.kind() == Kind::Call && !instruction.is_end() && Call::of(instruction) == Call::Unknown && !is_last()
+    instruction.kind() == Kind::Call && !instruction.is_end() && Call::of(instruction, callees) == Call::Unknown && !is_last()
 }
 
 /// A block's end that is no way on in its function, and no return.
@@ -150,7 +168,7 @@ impl Writer<'_, '_> {
                 self.end(number, instruction);
                 continue;
             }
-            let another = begins_another(instruction);
+            let another = begins_another(instruction, self.callees);
             let behind = instruction.next();
             let twice = another && instruction.returns_twice();
             self.step(instruction);
@@ -243,7 +261,7 @@ impl Writer<'_, '_> {
 
     fn call(&mut self, instruction: Value) {
         let arguments = instruction.arguments();
-        let kind = Call::of(instruction);
+        let kind = Call::of(instruction, self.callees);
         match kind {
             Call::Silent => {
                 if let Some(into) = self.roots.register(instruction) {

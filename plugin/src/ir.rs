@@ -83,9 +83,6 @@ impl Module {
 }
 
 impl Function {
-    pub const fn value(self) -> Value {
-        Value(self.0)
-    }
     pub fn name(self) -> Vec<u8> {
         Value(self.0).name()
     }

@@ -19,8 +19,6 @@ mod roots;
 mod table;
 mod wait;
 
-use std::collections::HashMap;
-
 /// What one module is told to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -33,14 +31,21 @@ pub(crate) fn instrument(module: ir::Module, mode: Mode) -> bool {
     let mut inserter = insert::Inserter::new(module);
     let functions: Vec<ir::Function> =
         module.functions().filter(|function| function.is_instrumented() && !function.is_coroutine()).collect();
-    let effects = wait::Effects::default();
-    for function in &functions {
-        let code = ir::Code::of(*function);
-        let loops = wait::find(&code, &effects);
+    let (effects, callees) = (wait::Effects::default(), dependences::Callees::default());
+    // What functions do is looked at before anything is added to any.
+    let found: Vec<(ir::Code, Vec<wait::WaitLoop>)> = functions
+        .iter()
+        .map(|function| {
+            let code = ir::Code::of(*function);
+            let loops = wait::find(&code, &effects);
+            (code, loops)
+        })
+        .collect();
+    for (code, loops) in found {
         if mode == Mode::Full {
-            dependences::instrument(&code, &mut inserter);
+            dependences::instrument(&code, &callees, &mut inserter);
         }
-        wait::mark(&code, &loops, &mut inserter, &mut HashMap::new());
+        wait::mark(&code, &loops, &mut inserter);
     }
     if mode == Mode::Full {
         // Their activations are not told, but what they access is.

@@ -17,8 +17,8 @@ use rashomon_abi::deep::loop_kind;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Calls that are followed to see what a function does.
-const MOST_DEEP: u32 = 6;
+/// Calls in calls that are followed to see what a function does.
+const MOST_DEEP: u32 = 32;
 
 #[derive(Clone, Debug)]
 pub struct WaitLoop {
@@ -48,10 +48,10 @@ impl Effects {
         if let Some(known) = self.0.borrow().get(&function) {
             return *known;
         }
+        // Of one that calls itself, through others or not, nothing is known.
+        self.0.borrow_mut().insert(function, Effect::Anything);
         let found = self.look(function, depth);
-        if depth == 0 {
-            self.0.borrow_mut().insert(function, found);
-        }
+        self.0.borrow_mut().insert(function, found);
         found
     }
 
@@ -63,8 +63,14 @@ impl Effects {
         if !function.has_body() || depth > MOST_DEEP {
             return Effect::Anything;
         }
-        let all = function.blocks().into_iter().flat_map(Block::instructions);
-        all.map(|one| self.of_instruction(one, depth)).max().unwrap_or(Effect::Nothing)
+        let mut most = Effect::Nothing;
+        for one in function.blocks().into_iter().flat_map(Block::instructions) {
+            most = most.max(self.of_instruction(one, depth));
+            if most == Effect::Anything {
+                break;
+            }
+        }
+        most
     }
 
     fn of_instruction(&self, one: Value, depth: u32) -> Effect {
@@ -288,10 +294,11 @@ impl Finder<'_> {
 }
 
 /// The place of each edge in which something was put: the end of a block, and which of its successors.
-pub type Places = HashMap<(usize, usize), Option<Value>>;
+type Places = HashMap<(usize, usize), Option<Value>>;
 
 /// Calls where loops begin and end. On an edge that leaves several loops the inner one ends first, and a next one begins last.
-pub fn mark(code: &Code, loops: &[WaitLoop], inserter: &mut Inserter, places: &mut Places) {
+pub fn mark(code: &Code, loops: &[WaitLoop], inserter: &mut Inserter) {
+    let mut places = Places::new();
     let mut sorted: Vec<&WaitLoop> = loops.iter().collect();
     sorted.sort_by_key(|one| one.body.len());
     let tables: Vec<Value> = sorted

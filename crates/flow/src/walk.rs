@@ -137,7 +137,7 @@ impl Walk {
         let state = State::At(0);
         let (segment, block, previous) = (0, 0, u64::MAX);
         self.frames.push(Frame::Activation(Activation { table, number, segment, block, previous, state, call: None, copies: None }));
-        self.begin(0, walked, sink);
+        self.begin(0, sink);
     }
 
     pub fn segment(&mut self, segment: u64, walked: &mut Walked, sink: &mut Sink<'_>) {
@@ -154,7 +154,7 @@ impl Walk {
         };
         (0..above).for_each(|_| self.leave(walked, sink));
         self.returns(sink);
-        self.begin(segment, walked, sink);
+        self.begin(segment, sink);
     }
 
     pub fn resume(&mut self, activation: u64, segment: u64, walked: &mut Walked, sink: &mut Sink<'_>) {
@@ -169,7 +169,7 @@ impl Walk {
             self.leave(walked, sink);
         }
         self.returns(sink);
-        self.begin(segment, walked, sink);
+        self.begin(segment, sink);
     }
 
     pub fn interrupted(&mut self) {
@@ -207,7 +207,12 @@ impl Walk {
     }
 
     /// The innermost activation goes on with a segment.
-    fn begin(&mut self, segment: u64, walked: &mut Walked, sink: &mut Sink<'_>) {
+    fn begin(&mut self, segment: u64, sink: &mut Sink<'_>) {
+        self.enter(segment, sink);
+        self.go_on(sink);
+    }
+
+    fn enter(&mut self, segment: u64, sink: &mut Sink<'_>) {
         let (thread, line) = (self.thread, self.line);
         let Some(top) = self.top() else { return };
         let table = Rc::clone(&top.table);
@@ -222,11 +227,11 @@ impl Walk {
             }
         }
         top.state = State::At(at);
-        self.go_on(walked, sink);
     }
 
     /// Goes on up to what has to be recorded.
-    fn go_on(&mut self, walked: &mut Walked, sink: &mut Sink<'_>) {
+    fn go_on(&mut self, sink: &mut Sink<'_>) {
+        let mut jumps = 0;
         loop {
             let (thread, line) = (self.thread, self.line);
             let Some(top) = self.top() else { return };
@@ -252,8 +257,14 @@ impl Walk {
                         top.state = State::Told(vec![*next]);
                         return;
                     }
-                    self.begin(*next, walked, sink);
-                    return;
+                    // A loop in which nothing is recorded.
+                    jumps += 1;
+                    if jumps > table.segments.len() {
+                        top.state = State::Told(Vec::new());
+                        return;
+                    }
+                    self.enter(*next, sink);
+                    continue;
                 }
                 Op::Told(next) => {
                     top.state = State::Told(next.clone());
@@ -266,8 +277,11 @@ impl Walk {
                 Op::Return(result) => {
                     let hash = table.hash;
                     self.frames.pop();
-                    self.gives(hash, result, walked, sink);
-                    return;
+                    if !self.gives(hash, result, sink) {
+                        return;
+                    }
+                    jumps = 0;
+                    continue;
                 }
             }
             if let Some(top) = self.top() {
@@ -276,8 +290,8 @@ impl Walk {
         }
     }
 
-    /// A function has returned to whoever is now innermost.
-    fn gives(&mut self, hash: u64, result: &[Register], walked: &mut Walked, sink: &mut Sink<'_>) {
+    /// A function has returned to whoever is now innermost. Whether that goes on at once.
+    fn gives(&mut self, hash: u64, result: &[Register], sink: &mut Sink<'_>) -> bool {
         let mut into = None;
         let mut goes_on = false;
         let (thread, line) = (self.thread, self.line);
@@ -300,12 +314,10 @@ impl Walk {
         if let Some((read, known)) = knows {
             sink(thread, line, Step::Compute { into: known, from: &[known, read] });
         }
-        if goes_on {
-            if let Some(caller) = self.top() {
-                caller.call = None;
-            }
-            self.go_on(walked, sink);
+        if goes_on && let Some(caller) = self.top() {
+            caller.call = None;
         }
+        goes_on
     }
 
     /// Whether the innermost activation stands at an access.
@@ -336,16 +348,16 @@ impl Walk {
             Op::Copy | Op::Fill { .. } => {}
             _ => return false,
         }
-        self.pass(at, walked, sink);
+        self.pass(at, sink);
         true
     }
 
-    fn pass(&mut self, at: usize, walked: &mut Walked, sink: &mut Sink<'_>) {
+    fn pass(&mut self, at: usize, sink: &mut Sink<'_>) {
         if let Some(top) = self.top() {
             top.copies = None;
             top.state = State::At(at + 1);
         }
-        self.go_on(walked, sink);
+        self.go_on(sink);
     }
 
     pub fn access(&mut self, accessed: Accessed, walked: &mut Walked, sink: &mut Sink<'_>) {
@@ -354,7 +366,7 @@ impl Walk {
             if self.place(op, accessed, sink) {
                 walked.placed += 1;
                 if self.top().is_none_or(|top| top.copies.is_none()) {
-                    self.pass(at, walked, sink);
+                    self.pass(at, sink);
                 }
                 return;
             }
