@@ -33,7 +33,19 @@ fn compile(place: &Place, file: &str, source: &str, options: &[&str]) {
 /// What `check` says that judges dependences and looks for nothing else.
 fn judged(place: &Place) -> (Value, Ended) {
     let ended = place.rashomon(&[
-        "check", "--engines", "correlated", "--budget", "30", "--output", "store", "--json", "report.json", "--", "./program",
+        "check",
+        "--engines",
+        "correlated",
+        "--budget",
+        "30",
+        "--show",
+        "suspicions",
+        "--output",
+        "store",
+        "--json",
+        "report.json",
+        "--",
+        "./program",
     ]);
     (place.json("report.json"), ended)
 }

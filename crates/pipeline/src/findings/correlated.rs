@@ -8,14 +8,18 @@ use rashomon_units::{Bytes, Dependence, ExtendedRace, Line, Link, Reason, Side a
 
 /// Members and dependences that are told.
 const MOST: usize = 6;
+/// Ranges of a set that are looked at for names, and bytes of each.
+const MOST_RANGES: usize = 16;
+const MOST_BYTES: usize = 1024;
 
 impl<S: Symbols + ?Sized> Composer<'_, S> {
     pub(crate) fn of_extended_race(&self, race: &ExtendedRace) -> Finding {
         let named = |one: &Bytes| self.describer.data(Address(one.start), u64::from(one.len));
-        let mut members: Vec<String> = race.members.iter().take(MOST).map(named).collect();
+        let pieces: Vec<Bytes> = race.members.iter().take(MOST_RANGES).flat_map(|range| self.variables(range)).collect();
+        let mut members: Vec<String> = pieces.iter().take(MOST).map(named).collect();
         members.dedup();
-        if race.members.len() > MOST {
-            members.push(format!("{} more", race.members.len() - MOST));
+        if pieces.len() > MOST {
+            members.push(format!("{} more", pieces.len() - MOST));
         }
         let places = race.sides.iter().map(|side| self.place_at(side.line)).collect();
         let mut notes = vec![self.reason(&race.reason)];
@@ -30,6 +34,19 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
                 finding_id(FindingKind::AtomicityViolation, places),
             )
         }
+    }
+
+    /// A range by the variables that it lies in: neighbours are one range.
+    fn variables(&self, range: &Bytes) -> Vec<Bytes> {
+        let mut pieces: Vec<(Bytes, Option<String>)> = Vec::new();
+        for start in (range.start..range.end()).take(MOST_BYTES) {
+            let name = self.describer.name_of_data(Address(start));
+            match pieces.last_mut() {
+                Some((piece, last)) if *last == name => piece.len += 1,
+                _ => pieces.push((Bytes::new(start, 1), name)),
+            }
+        }
+        pieces.into_iter().map(|(piece, _)| piece).collect()
     }
 
     fn place_at(&self, line: Line) -> String {
