@@ -217,7 +217,8 @@ impl Value {
     /// Of a phi: blocks and values.
     pub fn incoming(self) -> Vec<(Block, Self)> {
         let count = llvm!(LLVMCountIncoming(self.0));
-        let one = |number| (Block(llvm!(LLVMGetIncomingBlock(self.0, number))), Self(llvm!(LLVMGetIncomingValue(self.0, number))));
+        let one =
+            |number| (Block(llvm!(LLVMGetIncomingBlock(self.0, number))), Self(llvm!(LLVMGetIncomingValue(self.0, number))));
         (0..count).map(one).collect()
     }
     /// Of an access: the address.
@@ -354,7 +355,13 @@ impl Builder {
 
     /// A function of the runtime, which may read and write whatever is known outside: so no access moves across it. Of its
     /// parameters only those that `copies` look at memory.
-    fn runtime(&self, name: &str, result: LLVMTypeRef, parameters: &mut [LLVMTypeRef], copies: bool) -> (LLVMValueRef, LLVMTypeRef) {
+    fn runtime(
+        &self,
+        name: &str,
+        result: LLVMTypeRef,
+        parameters: &mut [LLVMTypeRef],
+        copies: bool,
+    ) -> (LLVMValueRef, LLVMTypeRef) {
         let kind = llvm!(LLVMFunctionType(result, parameters.as_mut_ptr(), parameters.len() as u32, 0));
         let name = CString::new(name).expect("names of the runtime");
         let known = llvm!(LLVMGetNamedFunction(self.module.0, name.as_ptr()));

@@ -178,7 +178,8 @@ impl Finder<'_> {
     }
 
     fn is_known_before(&self, value: Value, one: &Loop) -> bool {
-        value.is_pointer() && (value.is_constant() || value.is_parameter() || value.is_instruction() && !self.is_inside(value, one))
+        value.is_pointer()
+            && (value.is_constant() || value.is_parameter() || value.is_instruction() && !self.is_inside(value, one))
     }
 
     fn body(&self, one: &Loop) -> Body {
@@ -194,9 +195,10 @@ impl Finder<'_> {
     fn look(&self, one: &Loop, number: usize, instruction: Value, body: &mut Body) {
         match instruction.kind() {
             Kind::Call if is_condition_wait(instruction) => {
-                let has_inner = self.loops.iter().any(|inner| {
-                    inner.header != one.header && inner.body.contains(&number) && inner.body.len() < one.body.len()
-                });
+                let has_inner = self
+                    .loops
+                    .iter()
+                    .any(|inner| inner.header != one.header && inner.body.contains(&number) && inner.body.len() < one.body.len());
                 if has_inner {
                     body.writes = true;
                 } else {
@@ -301,10 +303,8 @@ pub fn mark(code: &Code, loops: &[WaitLoop], inserter: &mut Inserter) {
     let mut places = Places::new();
     let mut sorted: Vec<&WaitLoop> = loops.iter().collect();
     sorted.sort_by_key(|one| one.body.len());
-    let tables: Vec<Value> = sorted
-        .iter()
-        .map(|one| inserter.loop_table(Table::new().number(one.kind).bytes(), code.function))
-        .collect();
+    let tables: Vec<Value> =
+        sorted.iter().map(|one| inserter.loop_table(Table::new().number(one.kind).bytes(), code.function)).collect();
     let mut put = |one: &WaitLoop, table: Value, (from, to): (usize, usize), begins: bool| {
         let place = places.entry((from, to)).or_insert_with(|| code.blocks[from].edge(to));
         if let Some(at) = *place {

@@ -136,7 +136,16 @@ impl Walk {
         let number = self.process << rashomon_abi::record::PROCESS_SHIFT | self.count;
         let state = State::At(0);
         let (segment, block, previous) = (0, 0, u64::MAX);
-        self.frames.push(Frame::Activation(Activation { table, number, segment, block, previous, state, call: None, copies: None }));
+        self.frames.push(Frame::Activation(Activation {
+            table,
+            number,
+            segment,
+            block,
+            previous,
+            state,
+            call: None,
+            copies: None,
+        }));
         self.begin(0, sink);
     }
 
@@ -471,9 +480,8 @@ fn phis(thread: Thread, line: Line, previous: u64, table: &Table, ops: &[Op], si
             _ => None,
         })
         .collect();
-    let overwrites = |(number, (into, _)): (usize, &(Register, &[Register]))| {
-        all[number + 1..].iter().any(|(_, roots)| roots.contains(into))
-    };
+    let overwrites =
+        |(number, (into, _)): (usize, &(Register, &[Register]))| all[number + 1..].iter().any(|(_, roots)| roots.contains(into));
     let exchange = all.iter().enumerate().any(overwrites);
     let aside = |number: usize| Register(table.registers + EXCHANGE + number as u32);
     for (number, (into, from)) in all.iter().enumerate() {

@@ -149,7 +149,9 @@ impl Sections {
     fn mark(&mut self, mark: &LoopMark) {
         let Some(looping) = self.looping.get_mut(mark.thread.index()) else { return };
         *looping = mark.enters;
-        if mark.enters && let Some(&open) = self.open[mark.thread.index()].last() {
+        if mark.enters
+            && let Some(&open) = self.open[mark.thread.index()].last()
+        {
             self.all[open].entered = Some(mark.condition);
         }
     }

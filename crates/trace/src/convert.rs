@@ -8,7 +8,8 @@ use crate::stream::SyncRecord;
 use rashomon_abi::deep::loop_kind;
 use rashomon_abi::record::{self, Op, atomic_aux, lock_kind, sync_source};
 use rashomon_event::{
-    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, LoopKind, LoopMark, MemoryOrder, ObjectKind, OtherOp, SiteId, ThreadId,
+    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, LoopKind, LoopMark, MemoryOrder, ObjectKind,
+    OtherOp, SiteId, ThreadId,
 };
 
 /// `ETIMEDOUT` of x86-64 Linux, the result of a condition wait that ran out of time.

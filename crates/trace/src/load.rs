@@ -25,7 +25,9 @@ use crate::stream::{Fault, FaultKind, Reader, Record, SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
 use rashomon_abi::record::{self, input};
-use rashomon_event::{Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, LoopMark, Mode, ModuleInfo, ThreadId, Trace};
+use rashomon_event::{
+    Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, LoopMark, Mode, ModuleInfo, ThreadId, Trace,
+};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

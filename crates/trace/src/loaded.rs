@@ -111,10 +111,18 @@ pub struct FlowRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// A function begins. Activations of a thread and process are numbered from 1.
-    Activation { process: u64, table: SiteId },
-    Segment { segment: u64 },
+    Activation {
+        process: u64,
+        table: SiteId,
+    },
+    Segment {
+        segment: u64,
+    },
     /// Its number, and above `record::PROCESS_SHIFT` its process.
-    Resume { activation: u64, segment: u64 },
+    Resume {
+        activation: u64,
+        segment: u64,
+    },
     /// A handler of a signal begins, and returns.
     Interrupted,
     Continues,
