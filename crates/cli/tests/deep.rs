@@ -123,57 +123,67 @@ fn exceptions_jumps_signals_and_forks_are_followed() {
     }
 }
 
+/// The consumer may find the predicate true, and not wait. The signal comes behind the section that made it so: without marks that
+/// is no wait loop, unless another run waited.
 const WAITS: &str = "#include <pthread.h>
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
-static int ready, data;
-static void *producer(void *p) {
-    data = 1;
+static int ready, data, late;
+static void *task(void *unused) {
+    data = 7;
     pthread_mutex_lock(&m);
     ready = 1;
-    pthread_cond_signal(&c);
     pthread_mutex_unlock(&m);
-    return p;
+    pthread_cond_signal(&c);
+    late = 1;
+    return unused;
 }
 int main(void) {
     pthread_t thread;
-    pthread_create(&thread, 0, producer, 0);
+    pthread_create(&thread, 0, task, 0);
     pthread_mutex_lock(&m);
-    while (!ready) pthread_cond_wait(&c, &m);
+    while (!ready)
+        pthread_cond_wait(&c, &m);
     pthread_mutex_unlock(&m);
-    int seen = data;
+    int seen = data + late;
     pthread_join(thread, 0);
-    return seen - 1;
+    return seen < 7;
 }
 ";
 
-/// Whether the thread waits or not, the loop is marked; and the order of the signal and the loop is respected.
+/// How wait loops were known, and of each order whether it enters one before the signal, and what came of it; of the first run in
+/// which nobody waited.
+fn orders(place: &Place) -> (Value, Vec<(bool, String)>) {
+    for seed in 1..=20 {
+        let (store, seed) = (format!("store{seed}"), seed.to_string());
+        place.rashomon(&["record", "--policy", "random", "--seed", &seed, "--output", &store, "--", "./program"]).expect(0, &[]);
+        place.rashomon(&["csp", "enforce", "--step-timeout", "2", "--json", "orders.json", &store]);
+        let report = place.json("orders.json");
+        let all = report["counterexamples"].as_array().into_iter().flatten();
+        let order = |one: &Value| Some((one["behind_wait_loop"].as_bool()?, one["outcome"].as_str()?.to_owned()));
+        let all: Vec<(bool, String)> = all.filter_map(order).collect();
+        if all.len() > 1 {
+            return (report["wait_loops"].clone(), all);
+        }
+    }
+    panic!("main waited in every run");
+}
+
+/// An order that enters a marked loop before the signal is known as such; without marks it is taken for one like others.
 #[test]
 fn wait_loops_are_those_that_the_compiler_marked() {
     if !is_built() {
         return;
     }
-    for level in LEVELS {
-        for deep in ["--deep=loops", "--deep"] {
-            let place = Place::new();
-            compile(&place, "waits.c", WAITS, &[deep, level]);
-            for policy in ["run-to-block", "random"] {
-                let store = format!("store-{policy}");
-                place.rashomon(&["record", "--policy", policy, "--output", &store, "--", "./program"]).expect(0, &[]);
-                let ended = place.rashomon(&["csp", "enforce", "--json", "orders.json", &store]);
-                let report = place.json("orders.json");
-                assert_eq!(report["wait_loops"], "plugin", "{level} {deep} {policy}: {ended}");
-                let orders = report["counterexamples"].as_array().into_iter().flatten();
-                let behind = |one: &Value| one["behind_wait_loop"] == false;
-                assert_eq!(orders.filter(|one| behind(one)).count(), 0, "{level} {deep} {policy}: {ended}");
-            }
-        }
+    let expected = |behind: bool| vec![(false, "race".to_owned()), (behind, "infeasible".to_owned())];
+    for deep in ["--deep=loops", "--deep"] {
+        let place = Place::new();
+        compile(&place, "waits.c", WAITS, &[deep, "-O1"]);
+        assert_eq!(orders(&place), ("plugin".into(), expected(true)), "{deep}");
     }
     let place = Place::new();
     place.compile("program", WAITS);
-    place.rashomon(&["record", "--output", "store", "--", "./program"]).expect(0, &[]);
-    place.rashomon(&["csp", "enforce", "--json", "orders.json", "store"]);
-    assert_eq!(place.json("orders.json")["wait_loops"], "recording");
+    assert_eq!(orders(&place), ("recording".into(), expected(false)));
 }
 
 #[test]
