@@ -5,8 +5,7 @@ use crate::table::Tables;
 use crate::walk::Walked;
 use rashomon_event::Deadline;
 use rashomon_trace::LoadedTrace;
-use rashomon_units::{Analysis, Bytes, Event, ExtendedRace, Options, Sharing, Step};
-use std::collections::BTreeSet;
+use rashomon_units::{Analysis, Bytes, Event, ExtendedRace, Options, Sharing};
 
 /// Words that several threads may share, which are looked for.
 const MOST_WORDS: usize = 1 << 22;
@@ -23,15 +22,7 @@ pub struct Judged {
 pub fn judge(loaded: &LoadedTrace, options: &Options, deadline: Deadline) -> Option<Judged> {
     let mut tables = Tables::default();
     let mut sharing = Sharing::new(MOST_WORDS, options.limits.range);
-    let mut starts = BTreeSet::new();
-    feed(loaded, &mut tables, deadline, &mut |thread, line, step| {
-        if let Step::Load { bytes, .. } | Step::Store { bytes, .. } = step
-            && starts.len() < MOST_WORDS
-        {
-            starts.insert(bytes.start);
-        }
-        sharing.event(&Event { thread, line, step });
-    })?;
+    feed(loaded, &mut tables, deadline, &mut |thread, line, step| sharing.event(&Event { thread, line, step }))?;
     let shared = sharing.shared();
     let new = |sets: &[Vec<Bytes>]| {
         let mut analysis = Analysis::new(options.clone());
@@ -41,14 +32,7 @@ pub fn judge(loaded: &LoadedTrace, options: &Options, deadline: Deadline) -> Opt
     };
     let mut inferred = new(&[]);
     feed(loaded, &mut tables, deadline, &mut |thread, line, step| inferred.event(&Event { thread, line, step }))?;
-    // Neighbours are one range: locations are told apart by where accesses begin.
-    let is_shared = |start: u64| {
-        let behind = shared.partition_point(|range| range.start <= start);
-        behind > 0 && start < shared[behind - 1].end()
-    };
-    let locations = |one: &Bytes| starts.range(one.start..one.end()).filter(|start| is_shared(**start)).count();
-    let mut sets = inferred.correlated_sets();
-    sets.retain(|set| set.iter().map(locations).sum::<usize>() > 1);
+    let sets = inferred.correlated_sets();
     let mut judging = new(&sets);
     let walked = feed(loaded, &mut tables, deadline, &mut |thread, line, step| judging.event(&Event { thread, line, step }))?;
     Some(Judged { races: judging.races(), sets, walked })
