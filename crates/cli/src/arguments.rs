@@ -300,9 +300,7 @@ pub enum Command {
         command: CspCommand,
     },
     /// Compile and link C so that the program can be recorded. Takes the options of the C compiler. Also `rashomon-cc`.
-    ///
-    /// `--deep` compiles with clang 19 and a plugin for it, which tells of wait loops and of dependences of data and control;
-    /// `--deep=loops` of wait loops alone.
+    /// `--deep` takes clang 19 and a plugin that tells of wait loops and of dependences, `--deep=loops` of wait loops alone.
     #[command(disable_help_flag = true)]
     Cc {
         /// Options and files for the compiler.
@@ -310,8 +308,6 @@ pub enum Command {
         arguments: Vec<OsString>,
     },
     /// Compile and link C++ so that the program can be recorded. Takes the options of the C++ compiler. Also `rashomon-cxx`.
-    ///
-    /// `--deep` and `--deep=loops` as of `rashomon cc`.
     #[command(name = "c++", alias = "cxx", disable_help_flag = true)]
     Cxx {
         /// Options and files for the compiler.

@@ -20,6 +20,7 @@ mod map;
 pub mod misuse;
 pub mod modules;
 pub mod normalise;
+mod places;
 pub mod processes;
 pub mod provoked;
 pub mod recording;

@@ -4,10 +4,10 @@
 //! tells and ThreadSanitizer's pass would have left out.
 //!
 //! A segment makes each of its accesses once. So that none is left out as a repetition, the filter has one entry while segments
-//! are recorded ([`crate::record::recorder::begin`]), which each of them empties.
+//! are recorded ([`flow::begins`]), which each of them empties.
 
 use crate::detect;
-use crate::record::recorder;
+use crate::record::{flow, recorder};
 use crate::system::thread::Runtime;
 use crate::system::tls::{self, caller, hot};
 use core::arch::naked_asm;
@@ -115,14 +115,14 @@ pub unsafe extern "C" fn __rashomon_segment(_segment: u64) {
 /// The chunk is full, or nothing is kept.
 unsafe extern "C" fn activation(table: u64) -> u64 {
     if let Some(runtime) = Runtime::try_enter() {
-        recorder::activation(runtime.thread(), table);
+        flow::activation(runtime.thread(), table);
     }
     hot().activations.get()
 }
 
 unsafe extern "C" fn segment(segment: u64) {
     if let Some(runtime) = Runtime::try_enter() {
-        recorder::segment(runtime.thread(), segment);
+        flow::segment(runtime.thread(), segment);
     }
 }
 
@@ -133,6 +133,6 @@ pub unsafe extern "C" fn __rashomon_resume(activation: u64, segment: u64) {
     if hot().deep.get() != 0
         && let Some(runtime) = Runtime::try_enter()
     {
-        recorder::resume(runtime.thread(), activation, segment);
+        flow::resume(runtime.thread(), activation, segment);
     }
 }

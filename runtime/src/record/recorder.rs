@@ -4,7 +4,7 @@
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
 use crate::detect;
-use crate::record::{filter, frames, tree};
+use crate::record::{filter, flow, frames, tree};
 use crate::system::memory::Map;
 use crate::system::registered::Registered;
 use crate::system::sys::{self, syscall};
@@ -81,10 +81,7 @@ pub fn begin(thread: &Thread) {
     let streams = !config::option(control::option::NO_STREAMS);
     thread.keep_accesses.set(streams && !config::option(control::option::NO_ACCESSES) && FULL.load(Relaxed) == 0);
     if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !config::provoking() {
-        if config::option(control::option::DEPENDENCES) {
-            thread.hot().deep.set(1);
-            thread.hot().filter_mask.set(filter::mask(1));
-        }
+        flow::begins(thread);
         open_chunk(thread);
     }
 }
@@ -169,7 +166,7 @@ fn close_chunk(thread: &Thread, last: bool) {
 }
 
 /// Room for `words` words in one chunk. False when nothing is kept any more.
-fn reserve(thread: &Thread, words: usize) -> bool {
+pub(super) fn reserve(thread: &Thread, words: usize) -> bool {
     if REPEATS.load(Relaxed) {
         // One that was in the kernel when recording ended.
         close_chunk(thread, true);
@@ -192,7 +189,7 @@ fn reserve(thread: &Thread, words: usize) -> bool {
 
 /// # Safety
 /// After [`reserve`].
-unsafe fn push(hot: &Hot, value: u64) {
+pub(super) unsafe fn push(hot: &Hot, value: u64) {
     // SAFETY: room was reserved. Volatile: records appear in order, whenever the process dies.
     unsafe {
         let cursor = hot.cursor.get();
@@ -318,35 +315,6 @@ pub fn range(thread: &Thread, address: u64, bytes: u64, site: u64, class: u64) {
         push(hot, word(class, record::RANGE, address));
         push(hot, bytes);
         push(hot, site);
-    }
-}
-
-/// A function that the compiler's plugin has instrumented begins, where the hook had no room.
-pub fn activation(thread: &Thread, table: u64) {
-    let hot = thread.hot();
-    if reserve(thread, 1) {
-        let process = hot.activations.get() >> record::PROCESS_SHIFT;
-        // SAFETY: reserved.
-        unsafe { push(hot, word(process, record::ACTIVATION, table)) };
-    }
-}
-
-/// It goes on with this segment.
-pub fn segment(thread: &Thread, segment: u64) {
-    if reserve(thread, 1) {
-        // SAFETY: reserved.
-        unsafe { push(thread.hot(), word(0, record::SEGMENT, segment)) };
-    }
-}
-
-/// Control comes back to an activation.
-pub fn resume(thread: &Thread, activation: u64, segment: u64) {
-    if reserve(thread, 2) {
-        // SAFETY: reserved.
-        unsafe {
-            push(thread.hot(), word(0, record::RESUME, segment));
-            push(thread.hot(), activation);
-        }
     }
 }
 
@@ -527,8 +495,5 @@ pub fn forget(thread: &Thread) {
     hot.cursor.set(core::ptr::null_mut());
     hot.end.set(core::ptr::null_mut());
     thread.keep_accesses.set(false);
-    // Activations of the parent are none of the child's.
-    hot.deep.set(0);
-    let process = (hot.activations.get() >> record::PROCESS_SHIFT) + 1;
-    hot.activations.set(process << record::PROCESS_SHIFT);
+    flow::forgets(hot);
 }
