@@ -5,6 +5,7 @@ mod assertions;
 mod book;
 mod ci;
 mod fuzz;
+mod plugin;
 mod soak;
 
 use anyhow::Context as _;
@@ -37,6 +38,8 @@ enum Command {
     },
     /// Fuzz every reader of files, guided by coverage. Exit code 0 only if nothing is found.
     Fuzz(fuzz::Options),
+    /// Build the plugin for clang 19 that `rashomon cc --deep` uses, and put it beside the tool. Needs LLVM 19.
+    Plugin(plugin::Options),
     /// Programs that do everything at once, ended at random moments. Exit code 0 only if nothing fails.
     Soak(soak::Options),
 }
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
             });
         }
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Plugin(options) => plugin::run(&options),
         Command::Soak(options) => soak::run(&options),
     };
     match result {

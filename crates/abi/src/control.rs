@@ -115,6 +115,9 @@ pub mod option {
     /// With [`UNSEEN_CALLS`]: calls that are [known](crate::known) to order nothing are recorded like others. For comparison:
     /// re-executions do without.
     pub const EVERY_CALL: u64 = 1024;
+    /// Record activations and segments of functions that the compiler's plugin has instrumented: see [`crate::deep`]. Needs
+    /// [`NO_FILTER`]: an access that is left out would be taken for the next one.
+    pub const DEPENDENCES: u64 = 2048;
 }
 
 /// Which of two threads that stand at conflicting accesses makes its own first.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+pub mod deep;
 pub mod enforced;
 pub mod exploration;
 pub mod flags;

@@ -19,6 +19,9 @@
 //! | | serial mode: the recording ended while the thread stood still and could have gone on | [`TURN_STANDS`] | the same | sequence |
 //! | [`EXECUTED`] | accesses executed by the thread so far, kept or not | 0 | count | none |
 //! | [`FRAME`] | where the frame lay of the function that runs in the context defined right before, when it was defined | 0 | canonical frame address | stack pointer inside the function |
+//! | [`ACTIVATION`] | a function begins that the compiler's plugin has instrumented | which process of a line of forks | its table ([`crate::deep`]) | none |
+//! | [`SEGMENT`] | the innermost activation goes on with this segment of its table | 0 | segment | none |
+//! | [`RESUME`] | the same of an activation that control comes back to | 0 | segment | activation |
 //!
 //! A *site* is the return address of the call into the runtime: the instruction after the access. Context number 0 is the
 //! thread's start routine without callers. Every chunk starts afresh: previous site 0, and a `CONTEXT` before the first record
@@ -62,6 +65,12 @@ pub const TURN_WAITS: u64 = 1;
 pub const TURN_STANDS: u64 = 2;
 pub const EXECUTED: u64 = 22;
 pub const FRAME: u64 = 23;
+pub const ACTIVATION: u64 = 24;
+pub const SEGMENT: u64 = 25;
+/// An activation is named by its number among those that its thread recorded in its process, from 1, and above
+/// [`PROCESS_SHIFT`] by the top bits of its [`ACTIVATION`]; 0: one that was not recorded.
+pub const RESUME: u64 = 26;
+pub const PROCESS_SHIFT: u32 = 40;
 
 /// Longest record in words: a `SYNC` with its arguments.
 pub const MAX_ARGUMENTS: usize = 8;
@@ -307,6 +316,12 @@ operations! {
     CallReaches = 177, false;
     /// It has returned. Object and aux: as of its begin. Argument: address of its frame.
     CallEnd = 178, true;
+
+    /// A wait loop is entered, or its predicate is looked at for the first time. Object: its table ([`crate::deep`]). Aux: its
+    /// [`crate::deep::loop_kind`]. Argument: the condition variable that it waits on (0: not known before the loop).
+    LoopEnter = 192, false;
+    /// It is left, other than by an exception. Object, aux and argument: as of `LoopEnter`.
+    LoopExit = 193, false;
 }
 
 /// Aux of `Lock…`; of `ThreadJoin` [`lock_kind::TRY`] alone.

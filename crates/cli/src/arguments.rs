@@ -300,6 +300,7 @@ pub enum Command {
         command: CspCommand,
     },
     /// Compile and link C so that the program can be recorded. Takes the options of the C compiler. Also `rashomon-cc`.
+    /// `--deep` takes clang 19 and a plugin that tells of wait loops and of dependences, `--deep=loops` of wait loops alone.
     #[command(disable_help_flag = true)]
     Cc {
         /// Options and files for the compiler.

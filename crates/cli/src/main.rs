@@ -6,6 +6,7 @@ mod arguments;
 mod bounds;
 mod cargo;
 mod commands;
+mod deep;
 mod excerpts;
 mod exit;
 mod known;

@@ -10,6 +10,7 @@
 //! neither compile nor link (`--version`, `-E`, `-M`, …) are passed on as they are: configure scripts and build systems see the
 //! compiler they expect. Nothing is printed.
 
+use crate::deep::{self, Deep};
 use crate::runtime;
 use anyhow::{Context as _, Result};
 use std::cell::LazyCell;
@@ -209,6 +210,8 @@ pub fn say_what_is_added(language: Language, arguments: &[OsString]) {
             "rashomon {name}: calls {}, or what {variable} names, and adds\n  \
              to compile: -fsanitize=thread -fno-omit-frame-pointer, and -g unless the call has a -g of its own\n  \
              to link:    the runtime in the place of ThreadSanitizer's, and a build-id\n\
+             --deep         compile with clang 19 and the plugin for it, which tells of wait loops and of dependences\n\
+             --deep=loops   of wait loops alone\n\
              Everything else is the compiler's own:\n\n",
             compiler.to_string_lossy()
         );
@@ -220,9 +223,15 @@ pub fn say_what_is_added(language: Language, arguments: &[OsString]) {
 
 /// The compiler call that does what `arguments` ask for and makes the result recordable.
 pub fn command(compiler: &OsStr, arguments: &[OsString]) -> Result<Command> {
-    let (before, behind) = additions(step(arguments), arguments, runtime::folder, || is_clang(compiler))?;
+    command_with(compiler, &[], arguments)
+}
+
+fn command_with(compiler: &OsStr, plugin: &[OsString], arguments: &[OsString]) -> Result<Command> {
+    let step = step(arguments);
+    let (before, behind) = additions(step, arguments, runtime::folder, || is_clang(compiler))?;
     let mut command = without_arguments(compiler);
-    command.args(before).args(arguments).args(behind);
+    let plugin = if step == Step::Other { &[] } else { plugin };
+    command.args(before).args(plugin).args(arguments).args(behind);
     Ok(command)
 }
 
@@ -247,8 +256,9 @@ fn without_arguments(compiler: &OsStr) -> Command {
 
 /// Becomes the compiler. Returns only if that fails.
 pub fn become_compiler(language: Language, arguments: &[OsString]) -> Result<std::convert::Infallible> {
-    let compiler = language.compiler(false);
-    let error = command(&compiler, arguments)?.exec();
+    let (deep, arguments) = Deep::asked(arguments);
+    let compiler = if deep == Deep::No { language.compiler(false) } else { deep::compiler(language)? };
+    let error = command_with(&compiler, &deep.arguments()?, &arguments)?.exec();
     Err(error).with_context(|| format!("cannot execute the compiler {}", compiler.to_string_lossy()))
 }
 

@@ -25,6 +25,9 @@ pub enum Evidence {
     View,
     /// Two threads treat the same variables in two critical sections each.
     Apart,
+    /// Two threads' computational units work on variables that dependences of data and control correlate, and no lock is held
+    /// throughout both (Jannesari 2014, an extended data race).
+    Dependences,
     /// The recorded execution itself ended blocked.
     Observed,
 }

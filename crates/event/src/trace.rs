@@ -137,10 +137,39 @@ pub struct Trace {
     /// What calls into unseen code may have ordered: wherever the second event happens, or is about to, the first one has
     /// happened. Of different threads, the first one earlier in the trace; sorted by the second.
     pub kept: Vec<(EventIndex, EventIndex)>,
+    /// Wait loops that were entered and left, in the order of the trace; of programs that the compiler's plugin has instrumented.
+    pub loops: Vec<LoopMark>,
     /// False: the program did not end in an orderly way, or the recording was cut.
     pub complete: bool,
     /// First event from which on a re-execution may differ, where known.
     pub not_reexecutable_from: Option<EventIndex>,
+}
+
+/// What a wait loop does until another thread has done something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopKind {
+    /// It waits on a condition variable.
+    Condition,
+    /// It reads memory.
+    Spin,
+    /// The same with atomic read-modify-write operations.
+    SpinModifying,
+    /// It reads memory under a lock that it takes each time.
+    Poll,
+}
+
+/// A thread enters a wait loop, or leaves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoopMark {
+    /// The first event behind it.
+    pub before: EventIndex,
+    pub thread: ThreadId,
+    /// Names the loop: its table in the program.
+    pub table: SiteId,
+    pub kind: LoopKind,
+    /// The condition variable that it waits on, where that is known before the loop.
+    pub condition: Option<Address>,
+    pub enters: bool,
 }
 
 impl Trace {

@@ -211,6 +211,7 @@ impl Builder {
             complete: true,
             gaps: Vec::new(),
             kept: Vec::new(),
+            loops: Vec::new(),
             not_reexecutable_from: None,
         };
         Imported { trace, locations: self.locations, variables: self.variables }

@@ -15,7 +15,7 @@ use rashomon_predict::deciders::Decision;
 use rashomon_predict::engines::opinions_of;
 use rashomon_predict::{Engine, Options};
 use rashomon_refinement::facts::Atomics;
-use rashomon_refinement::loops::{behind, loops};
+use rashomon_refinement::loops::{self, behind};
 use rashomon_refinement::model::Model;
 use rashomon_refinement::objects::Objects;
 use rashomon_refinement::search::near;
@@ -86,6 +86,28 @@ pub struct Counterexample {
     pub milliseconds: u64,
 }
 
+/// How wait loops were known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitLoops {
+    /// No recording was looked at.
+    #[default]
+    Unknown,
+    Plugin,
+    Recording,
+}
+
+impl WaitLoops {
+    /// As it is told.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Unknown => "not looked for",
+            Self::Plugin => "marked by the compiler's plugin",
+            Self::Recording => "guessed from the recording (rashomon cc --deep marks them)",
+        }
+    }
+}
+
 /// Of all recordings so far.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Enforced {
@@ -97,6 +119,8 @@ pub struct Enforced {
     /// Seconds of deciding, and of executing.
     pub checking: f64,
     pub enforcing: f64,
+    /// How wait loops were known: by the marks of the compiler's plugin, or by what sections of a mutex do.
+    pub wait_loops: WaitLoops,
     /// There was no time for all.
     pub cut_short: bool,
     /// Recordings of threads that ran in parallel, which the model is not asked about.
@@ -155,7 +179,11 @@ impl Enforced {
 
     fn plan(&mut self, trace: &Trace, with: &Enforcement<'_>) -> Vec<Planned> {
         let objects = Objects::new(trace);
-        let loops = loops(trace);
+        self.wait_loops = match loops::Source::of(trace) {
+            loops::Source::Marks => WaitLoops::Plugin,
+            loops::Source::Sections => WaitLoops::Recording,
+        };
+        let loops = loops::loops(trace);
         let model = Model::respecting(trace, Atomics::Kept, &loops);
         let mut about_each: BTreeMap<String, usize> = BTreeMap::new();
         let mut planned = Vec::new();

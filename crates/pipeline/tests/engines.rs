@@ -59,6 +59,7 @@ fn settings() -> Settings {
             base_time_nanoseconds: 0,
             accesses: Accesses::Distinct,
             unseen_calls: UnseenCalls::Unrecorded,
+            dependences: false,
         },
         expected_exit: None,
         engine: rashomon_pipeline::analyse::Engine::Cascade,

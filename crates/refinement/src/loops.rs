@@ -1,16 +1,18 @@
 //! Wait loops in which nobody waited (§3): a thread that found its predicate true is ordered behind the one that made it true, as
 //! if it had waited for that one's signal.
 //!
-//! The paper's compiler pass marks such loops. Here a trace is looked at: a section of a mutex reads what the last section that
+//! The paper's compiler pass marks such loops. Where the trace has such marks ([`Trace::loops`]), they say which sections entered
+//! a loop and left it without a wait; what they read in it, and who signals its condition, says behind whom they are ordered.
+//! Otherwise the trace is looked at: a section of a mutex reads what the last section that
 //! wrote it, of another thread, left there, and that section signals a condition of the mutex. Where the trace has waits for the
 //! condition, the reading section must have been entered where a waiting one was; where it has none, the signal must have been
 //! made with the mutex held, and the reading section must not signal the condition itself.
 //!
-//! This is an approximation in both directions: code without a loop may look like this, another write may make the predicate
+//! The latter is an approximation in both directions: code without a loop may look like this, another write may make the predicate
 //! true, too, and a loop whose predicate was written outside a section is not seen. So it decides nothing: orders that respect
 //! the loops are preferred, and others are told apart (`behind`).
 
-use rashomon_event::{Access, Address, ContextId, EventIndex, EventKind, LockMode, SiteId, Trace};
+use rashomon_event::{Access, Address, ContextId, EventIndex, EventKind, LockMode, LoopKind, LoopMark, SiteId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Sections that one section may read from.
@@ -27,6 +29,21 @@ pub struct Loop {
     pub known: bool,
 }
 
+/// How wait loops are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The compiler's plugin has marked them.
+    Marks,
+    /// By what sections of a mutex read, write and signal.
+    Sections,
+}
+
+impl Source {
+    pub fn of(trace: &Trace) -> Self {
+        if trace.loops.is_empty() { Self::Sections } else { Self::Marks }
+    }
+}
+
 /// From an acquisition of a mutex to its release, or to a wait that releases it.
 struct Section {
     thread: usize,
@@ -40,8 +57,10 @@ struct Section {
     waits: Vec<Address>,
     /// First bytes of what it wrote.
     written: FxHashSet<u64>,
-    /// Sections of other threads that wrote what it reads.
+    /// Sections of other threads that wrote what it reads; with marks, what it reads in a loop.
     reads: Vec<usize>,
+    /// The marked loop that it entered last; `None` within: the condition is not known.
+    entered: Option<Option<Address>>,
 }
 
 #[derive(Default)]
@@ -51,6 +70,9 @@ struct Sections {
     open: Vec<Vec<usize>>,
     /// Per thread, those that ended last.
     ended: Vec<Option<usize>>,
+    marked: bool,
+    /// Per thread, whether it is in a marked loop and has not waited there.
+    looping: Vec<bool>,
     /// Per first byte, the section that wrote there last; none of a write outside sections.
     writers: FxHashMap<u64, usize>,
 }
@@ -62,8 +84,18 @@ pub fn loops(trace: &Trace) -> Vec<Loop> {
         return Vec::new();
     }
     let count = rashomon_order::happens_before::thread_count(trace);
-    let mut sections = Sections { open: vec![Vec::new(); count], ended: vec![None; count], ..Sections::default() };
+    let mut sections = Sections {
+        open: vec![Vec::new(); count],
+        ended: vec![None; count],
+        marked: Source::of(trace) == Source::Marks,
+        looping: vec![false; count],
+        ..Sections::default()
+    };
+    let mut marks = trace.loops.iter().filter(|mark| mark.kind == LoopKind::Condition).peekable();
     for index in trace.indices() {
+        while let Some(mark) = marks.next_if(|mark| mark.before <= index) {
+            sections.mark(mark);
+        }
         sections.step(trace, index);
     }
     sections.loops()
@@ -97,10 +129,12 @@ impl Sections {
                     waits: Vec::new(),
                     written: FxHashSet::default(),
                     reads: Vec::new(),
+                    entered: None,
                 });
             }
             EventKind::Release { lock, mode: LockMode::Exclusive } => self.end(thread, lock, index),
             EventKind::WaitBegin { condition, mutex } => {
+                self.looping[thread] = false;
                 if let Some(&open) = self.open[thread].iter().rev().find(|&&open| self.all[open].mutex == mutex) {
                     self.all[open].waits.push(condition);
                 }
@@ -109,6 +143,16 @@ impl Sections {
             EventKind::Signal { condition, .. } => self.signal(thread, condition),
             EventKind::Access(access) | EventKind::Atomic { access, .. } => self.access(thread, &access),
             _ => {}
+        }
+    }
+
+    fn mark(&mut self, mark: &LoopMark) {
+        let Some(looping) = self.looping.get_mut(mark.thread.index()) else { return };
+        *looping = mark.enters;
+        if mark.enters
+            && let Some(&open) = self.open[mark.thread.index()].last()
+        {
+            self.all[open].entered = Some(mark.condition);
         }
     }
 
@@ -135,6 +179,7 @@ impl Sections {
     fn access(&mut self, thread: usize, access: &Access) {
         let byte = access.address.0;
         if access.class.reads()
+            && (!self.marked || self.looping[thread])
             && let Some(&writer) = self.writers.get(&byte)
             && self.all[writer].thread != thread
             && let Some(&open) = self.open[thread].iter().find(|&&open| self.all[open].mutex == self.all[writer].mutex)
@@ -171,6 +216,16 @@ impl Sections {
             for &writer in &section.reads {
                 let writer = &self.all[writer];
                 let Some(satisfied) = writer.end else { continue };
+                if self.marked {
+                    let is_signalled = |condition: Option<Address>| match condition {
+                        Some(condition) => writer.signals.iter().any(|(signalled, _)| *signalled == condition),
+                        None => !writer.signals.is_empty(),
+                    };
+                    if section.entered.is_some_and(is_signalled) {
+                        found.push(Loop { satisfied, entered: section.begin, known: true });
+                    }
+                    continue;
+                }
                 let seen = |condition: &Address| match waiting.get(condition) {
                     Some(places) => {
                         places.contains(&section.place)

@@ -196,6 +196,7 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
                 Evidence::Interposed => "interposed",
                 Evidence::View => "view",
                 Evidence::Apart => "apart",
+                Evidence::Dependences => "dependences",
                 Evidence::Observed => "observed",
             },
             witness: finding.witness_level.map(|level| match level {

@@ -238,6 +238,7 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
             "one thread uses a variable in two critical sections; no serial order has what another thread may do between them"
         }
         Evidence::Apart => "each of two threads treats both variables, in two critical sections",
+        Evidence::Dependences => "dependences correlate the variables, and no lock is held throughout both operations on them",
         Evidence::View => "what one thread treats together in one critical section, the other one treats in two",
         Evidence::Observed => "it happened in an execution",
     }

@@ -1,13 +1,15 @@
 //! What each operation of the recorder means as an event.
 
 use crate::header::RunMode;
-use crate::identity::{kind_of, lock_kind_of};
+use crate::identity::{SyncKind, kind_of, lock_kind_of};
 use crate::load::Loader;
-use crate::loaded::{BlockedRecord, GoalRecord, Shortcoming};
+use crate::loaded::{BlockedRecord, Flow, GoalRecord, Shortcoming};
 use crate::stream::SyncRecord;
+use rashomon_abi::deep::loop_kind;
 use rashomon_abi::record::{self, Op, atomic_aux, lock_kind, sync_source};
 use rashomon_event::{
-    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, ObjectKind, OtherOp, SiteId, ThreadId,
+    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, LoopKind, LoopMark, MemoryOrder, ObjectKind,
+    OtherOp, SiteId, ThreadId,
 };
 
 /// `ETIMEDOUT` of x86-64 Linux, the result of a condition wait that ran out of time.
@@ -143,9 +145,35 @@ impl Loader<'_> {
                 self.call_reaches(sync);
                 return None;
             }
-            Op::Free | Op::SignalEnter | Op::SignalExit | Op::ProcessEnd => return None,
+            Op::LoopEnter | Op::LoopExit => {
+                self.wait_loop(at, sync);
+                return None;
+            }
+            Op::SignalEnter | Op::SignalExit => {
+                self.flow(at, if sync.op == Op::SignalEnter { Flow::Interrupted } else { Flow::Continues });
+                return None;
+            }
+            Op::Free | Op::ProcessEnd => return None,
             op => EventKind::Other(other_of(op)),
         })
+    }
+
+    fn wait_loop(&mut self, at: usize, sync: &SyncRecord<'_>) {
+        let kind = match u64::from(sync.aux) {
+            loop_kind::CONDITION => LoopKind::Condition,
+            loop_kind::SPIN => LoopKind::Spin,
+            loop_kind::SPIN_MODIFYING => LoopKind::SpinModifying,
+            loop_kind::POLL => LoopKind::Poll,
+            // Of a plugin that knows more than we do.
+            _ => return,
+        };
+        let condition = Some(sync.arguments.get(0)).filter(|condition| *condition != 0).map(|machine| {
+            let data = self.data(at, machine);
+            self.identities.used(SyncKind::Condition, data, machine)
+        });
+        let (before, thread) = (EventIndex(self.events.len() as u32), self.cursors[at].thread);
+        let table = self.sites.intern(sync.object);
+        self.loops.push(LoopMark { before, thread, table, kind, condition, enters: sync.op == Op::LoopEnter });
     }
 
     fn wait_end(&mut self, at: usize, sync: &SyncRecord<'_>) -> EventKind {

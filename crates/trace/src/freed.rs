@@ -119,6 +119,7 @@ mod tests {
             complete: true,
             gaps: Vec::new(),
             kept: Vec::new(),
+            loops: Vec::new(),
             not_reexecutable_from: None,
         }
     }

@@ -16,16 +16,17 @@ use crate::gaps::Gaps;
 use crate::header::{RunMode, RunState};
 use crate::identity::Identities;
 use crate::intern::{Contexts, Sites};
-use crate::loaded::{BlockedRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LoadedTrace, Shortcoming};
+use crate::loaded::{BlockedRecord, Flow, FlowRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LoadedTrace, Shortcoming};
 use crate::misuse::{Misuses, Moment};
-use crate::modules::ModuleLine;
 use crate::recording::Recording;
 use crate::space::{LastHits, Space};
 use crate::stream::{Fault, FaultKind, Reader, Record, SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
 use rashomon_abi::record::{self, input};
-use rashomon_event::{Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, Mode, ModuleInfo, ThreadId, Trace};
+use rashomon_event::{
+    Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, LoopMark, Mode, ModuleInfo, ThreadId, Trace,
+};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -108,11 +109,11 @@ pub(crate) struct Loader<'a> {
     serial: bool,
     /// Serial: the cursor whose thread runs.
     running: Option<usize>,
-    modules: Vec<ModuleInfo>,
+    pub(crate) modules: Vec<ModuleInfo>,
     /// Handle of each module's data in `space`.
-    module_objects: Vec<Option<u32>>,
-    next_module_line: usize,
-    next_module: u32,
+    pub(crate) module_objects: Vec<Option<u32>>,
+    pub(crate) next_module_line: usize,
+    pub(crate) next_module: u32,
     pub(crate) goals: Vec<GoalRecord>,
     pub(crate) blocked: Vec<BlockedRecord>,
     /// Sequence number of a signal → its event.
@@ -124,6 +125,8 @@ pub(crate) struct Loader<'a> {
     not_reexecutable_from: Option<EventIndex>,
     input: Option<InputRecord>,
     frames: Vec<FrameRecord>,
+    pub(crate) loops: Vec<LoopMark>,
+    flow: Vec<FlowRecord>,
     deadline: Deadline,
 }
 
@@ -173,57 +176,12 @@ impl<'a> Loader<'a> {
             not_reexecutable_from: None,
             input: None,
             frames: Vec::new(),
+            loops: Vec::new(),
+            flow: Vec::new(),
             deadline: Deadline::NEVER,
         };
         loader.place_modules();
         loader
-    }
-
-    /// All modules get their places at once, because a module's line may be written after its code first ran. Where modules
-    /// share addresses one after the other, the lines' sequence numbers decide.
-    fn place_modules(&mut self) {
-        for line in &self.recording.modules.lines {
-            let ModuleLine::Loaded { module, .. } = line else {
-                continue;
-            };
-            let index = self.modules.len() as u32;
-            let contested = self.modules.iter().any(|other| other.start < module.end && module.start < other.end);
-            self.modules.push(module.clone());
-            let object = self.space.place_module(index, module.start, module.end);
-            self.module_objects.push(object);
-            if !contested {
-                self.sites.load(index, module);
-            }
-        }
-        // A contested range belongs to whoever was loaded first until another line says otherwise.
-        for object in self.module_objects.iter().rev().flatten() {
-            self.space.place_again(*object);
-        }
-    }
-
-    /// Module lines up to a sequence number take effect.
-    fn load_modules(&mut self, sequence: u64) {
-        while let Some(line) = self.recording.modules.lines.get(self.next_module_line).filter(|line| line.sequence() <= sequence)
-        {
-            self.next_module_line += 1;
-            let ModuleLine::Loaded { module, .. } = line else {
-                continue;
-            };
-            let index = self.next_module;
-            self.next_module += 1;
-            self.sites.load(index, module);
-            if let Some(object) = self.module_objects[index as usize] {
-                self.space.place_again(object);
-            }
-        }
-    }
-
-    /// A block ends. If it was a mapping of its own, a module may be loaded there at once, and used before it is written down:
-    /// the C library loads libgcc when a thread is to be unwound. What happens there from now on is that module's affair.
-    fn make_room(&mut self, machine: u64) {
-        for module in self.module_objects[self.next_module as usize..].iter().flatten() {
-            self.space.place_over(*module, machine);
-        }
     }
 
     fn merge(&mut self) -> Result<(), TraceError> {
@@ -325,8 +283,19 @@ impl<'a> Loader<'a> {
                     let (thread, defined) = (cursor.thread, cursor.defined.take());
                     self.frames.extend(defined.map(|context| FrameRecord { thread, context, address, stack_pointer }));
                 }
+                Record::Activation { process, table } => {
+                    let table = self.sites.intern(table);
+                    self.flow(at, Flow::Activation { process, table });
+                }
+                Record::Segment { segment } => self.flow(at, Flow::Segment { segment }),
+                Record::Resume { activation, segment } => self.flow(at, Flow::Resume { activation, segment }),
             }
         }
+    }
+
+    pub(crate) fn flow(&mut self, at: usize, flow: Flow) {
+        let before = EventIndex(self.events.len() as u32);
+        self.flow.push(FlowRecord { before, thread: self.cursors[at].thread, flow });
     }
 
     fn note_undefined(&mut self, at: usize, number: u32) -> Advance {
@@ -468,6 +437,7 @@ impl<'a> Loader<'a> {
             complete: self.shortcomings.is_empty(),
             gaps: self.gaps.finish(accesses_executed.len()),
             kept: Vec::new(),
+            loops: self.loops,
             not_reexecutable_from: self.not_reexecutable_from,
         };
         let mut misuses = self.misuses.finish(header.state == RunState::Complete && !header.notes.repeats());
@@ -481,6 +451,7 @@ impl<'a> Loader<'a> {
             sync_objects: self.identities.into_objects(),
             input: self.input,
             frames: self.frames,
+            flow: self.flow,
             shortcomings: self.shortcomings,
             accesses_executed,
             handovers: self.handovers,

@@ -99,6 +99,35 @@ pub struct FrameRecord {
     pub stack_pointer: u64,
 }
 
+/// Which way control goes in a function that the compiler's plugin has instrumented (`rashomon_abi::deep`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// The first event behind it.
+    pub before: EventIndex,
+    pub thread: ThreadId,
+    pub flow: Flow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// A function begins. Activations of a thread and process are numbered from 1.
+    Activation {
+        process: u64,
+        table: SiteId,
+    },
+    Segment {
+        segment: u64,
+    },
+    /// Its number, and above `record::PROCESS_SHIFT` its process.
+    Resume {
+        activation: u64,
+        segment: u64,
+    },
+    /// A handler of a signal begins, and returns.
+    Interrupted,
+    Continues,
+}
+
 /// A recording in memory: the trace and what the recorder says about the run.
 #[derive(Clone, Debug)]
 pub struct LoadedTrace {
@@ -111,6 +140,8 @@ pub struct LoadedTrace {
     pub sync_objects: SyncObjects,
     pub input: Option<InputRecord>,
     pub frames: Vec<FrameRecord>,
+    /// In the order of the trace; of programs that the compiler's plugin has instrumented, if the recording was asked for it.
+    pub flow: Vec<FlowRecord>,
     /// Empty if and only if `trace.complete`.
     pub shortcomings: Vec<Shortcoming>,
     /// Accesses executed, kept or not, as far as the threads wrote it down; by thread.

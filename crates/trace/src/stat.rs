@@ -27,6 +27,8 @@ pub struct Statistics {
     pub accesses_executed: u64,
     pub operations: BTreeMap<Op, u64>,
     pub turns: u64,
+    /// Activations and segments of functions that the plugin has instrumented.
+    pub flow: u64,
     pub contexts: u64,
     /// File name and damage.
     pub faults: Vec<(String, Fault)>,
@@ -120,6 +122,9 @@ impl Recording {
             writeln!(out, "  {:<20} {count}", op.name())?;
         }
         writeln!(out, "turns              {}", total.turns)?;
+        if total.flow > 0 {
+            writeln!(out, "ways of control    {}", total.flow)?;
+        }
         writeln!(out, "call contexts      {}", total.contexts)?;
         self.stat_modules(out)?;
         if let Some(crash) = header.crash {
@@ -171,6 +176,7 @@ impl Statistics {
             Record::Turn { .. } => self.turns += 1,
             Record::Executed { count } => *executed = (*executed).max(*count),
             Record::Context { .. } | Record::Frame { .. } => {}
+            Record::Activation { .. } | Record::Segment { .. } | Record::Resume { .. } => self.flow += 1,
             Record::ContextDefinition { .. } => self.contexts += 1,
         }
     }

@@ -222,6 +222,20 @@ pub enum Record<'a> {
         address: u64,
         stack_pointer: u64,
     },
+    /// A function begins that the compiler's plugin has instrumented; `process`: of a line of forks.
+    Activation {
+        process: u64,
+        table: u64,
+    },
+    /// The innermost one goes on with this segment.
+    Segment {
+        segment: u64,
+    },
+    /// The same of one that control comes back to.
+    Resume {
+        activation: u64,
+        segment: u64,
+    },
 }
 
 /// Reads the records of a stream in order.
@@ -346,6 +360,12 @@ impl<'a> Reader<'a> {
         let (record, words) = match kind {
             record::SITE => return Ok(Some((None, 1))),
             record::CONTEXT => (Record::Context { number: low as u32 }, 1),
+            record::ACTIVATION => (Record::Activation { process: record::top_of(word), table: low }, 1),
+            record::SEGMENT => (Record::Segment { segment: low }, 1),
+            record::RESUME => {
+                further(2)?;
+                (Record::Resume { activation: word_at(self.bytes, first + 1), segment: low }, 2)
+            }
             record::EXECUTED => (Record::Executed { count: low }, 1),
             record::CONTEXT_DEFINITION => {
                 further(2)?;

@@ -129,6 +129,21 @@ impl StreamWriter {
         self.append(&[record::word(0, record::FRAME, address), stack_pointer & record::LOW_MASK]);
     }
 
+    /// A function begins that the compiler's plugin has instrumented.
+    pub fn activation(&mut self, process: u64, table: u64) {
+        self.append(&[record::word(process, record::ACTIVATION, table)]);
+    }
+
+    /// It goes on with this segment.
+    pub fn segment(&mut self, segment: u64) {
+        self.append(&[record::word(0, record::SEGMENT, segment)]);
+    }
+
+    /// The same of an activation that control comes back to.
+    pub fn resume(&mut self, activation: u64, segment: u64) {
+        self.append(&[record::word(0, record::RESUME, segment), activation]);
+    }
+
     /// What follows was called through this context; 0 is the thread's start routine.
     pub fn set_context(&mut self, number: u32) {
         self.context = number;

@@ -1,6 +1,7 @@
 //! A session of each format version that was written once. It must be read the same way for ever; and of the version that is
 //! written now, the same calls must write the same bytes.
 
+use rashomon_abi::deep::loop_kind;
 use rashomon_abi::record::{AccessClass, Op, allocation_kind, atomic_aux, lock_kind, sync_source};
 use rashomon_abi::{HEADER_FILE, MODULES_FILE, OLDEST_RECORDING, PROTOCOL_VERSION};
 use rashomon_event::{ModuleInfo, Place};
@@ -65,6 +66,7 @@ fn arguments(op: Op) -> (u64, u16, Vec<u64>) {
         Op::AtomicRmw => (CODE + 0x3100, atomic, vec![41, 42]),
         Op::Allocate => (HEAP + 0x1000, allocation_kind::MAPPING, vec![4096, 0]),
         Op::Free => (HEAP + 0x1000, 0, vec![]),
+        Op::LoopEnter | Op::LoopExit => (CODE + 0x5100, loop_kind::CONDITION as u16, vec![CODE + 0x3080]),
         Op::Sleep => (0, 0, vec![1_000_000]),
         Op::GoalReached => (HEAP + 8, 0, vec![2, 4]),
         Op::Blocked => (CODE + 0x3000, 0, vec![Op::Lock as u64, 0]),
@@ -102,6 +104,9 @@ fn session() -> SessionWriter {
         stream.access(class, STACK + 0x8ff0, 1 << (number + 2), CODE + 0x61 + number * 2000);
         stream.access(class, HEAP, 24 + number, CODE + 0x62);
     }
+    stream.activation(1, CODE + 0x5000);
+    stream.segment(3);
+    stream.resume(1 << 40 | 1, 2);
     session.turn(0, 0);
     session.sync(0, Op::Allocate, HEAP, allocation_kind::HEAP, CODE + 0x70, &[40, 2]);
     session.stream(0).access(AccessClass::Write, HEAP + 8, 8, CODE + 0x11_040);

@@ -227,9 +227,13 @@ impl Analysis {
     /// to another analysis.
     pub fn correlated_sets(&self) -> Vec<Vec<Bytes>> {
         let roots: FxHashSet<SetId> = self.world.memory.all().map(|location| self.world.sets.root(location.set)).collect();
-        let shared = |set: &SetId| self.shared_members(*set);
-        let several = |ranges: &Vec<Bytes>| ranges.len() > 1;
-        let mut sets: Vec<_> = roots.iter().map(shared).filter(several).collect();
+        // Counted before neighbours are joined.
+        let several = |set: &&SetId| {
+            let member = self.world.sets.get(**set).member;
+            let all = member.into_iter().flat_map(|member| self.world.memory.circle(member));
+            all.filter(|location| self.world.memory.get(*location).shared).nth(1).is_some()
+        };
+        let mut sets: Vec<_> = roots.iter().filter(several).map(|set| self.shared_members(*set)).collect();
         sets.sort_unstable();
         sets
     }

@@ -75,6 +75,20 @@ fn inferred_sets_can_be_declared() {
     assert_eq!(analysis.races().iter().map(|race| names(&race.members)).collect::<Vec<_>>(), ["xy"]);
 }
 
+/// Two variables side by side are one range, and two members all the same.
+#[test]
+fn neighbours_are_members_of_a_set() {
+    let (a, b) = (Bytes::new(0x1000, 4), Bytes::new(0x1004, 4));
+    let both = |line| Code::new().at(line).load(a, 0).load(b, 1).compute(2, &[0, 1]).branch(&[2], 1).reach(1);
+    let initial = Code::new().store(a, &[]).store(b, &[]);
+    let program = Program::new(initial, &[both(10), both(20)]);
+    let inferred = support::analyse(&Options::default(), &program.in_turn()).correlated_sets();
+    assert_eq!(inferred, vec![vec![Bytes::new(0x1000, 8)]]);
+    let alone = |line| Code::new().at(line).load(a, 0).branch(&[0], 1).reach(1);
+    let program = Program::new(Code::new().store(a, &[]), &[alone(10), alone(20)]);
+    assert!(support::analyse(&Options::default(), &program.in_turn()).correlated_sets().is_empty());
+}
+
 #[test]
 fn readers_exclude_writers_only() {
     let under = |mode, code: Code| Code::new().step(Step::Acquire { lock: M, mode }).then(code).release(M);

@@ -95,6 +95,7 @@ impl TraceBuilder {
             complete: true,
             gaps: Vec::new(),
             kept: Vec::new(),
+            loops: Vec::new(),
             not_reexecutable_from: None,
         }
     }

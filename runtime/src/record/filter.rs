@@ -56,6 +56,9 @@ fn slot(thread: &Thread, address: u64, site: u64) -> usize {
 /// A chunk is full: was the table worth its cache misses? Where nearly everything is kept anyway, a small one finds what little
 /// repeats; from time to time the large one has another try. `executed`: accesses that the chunk took.
 pub fn tune(thread: &Thread, executed: u64) {
+    if thread.hot().deep.get() != 0 {
+        return;
+    }
     const SMALL: usize = 1 << 10;
     const TRIES: u32 = 32;
     let kept_nearly_all = executed < (CHUNK_BYTES / 8) as u64 * 5 / 4;

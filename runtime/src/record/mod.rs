@@ -5,6 +5,7 @@
 
 pub mod external;
 pub mod filter;
+pub mod flow;
 pub mod frames;
 pub mod origin;
 pub mod places;

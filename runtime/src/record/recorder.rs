@@ -4,7 +4,7 @@
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
 use crate::detect;
-use crate::record::{filter, frames, tree};
+use crate::record::{filter, flow, frames, tree};
 use crate::system::memory::Map;
 use crate::system::registered::Registered;
 use crate::system::sys::{self, syscall};
@@ -81,6 +81,7 @@ pub fn begin(thread: &Thread) {
     let streams = !config::option(control::option::NO_STREAMS);
     thread.keep_accesses.set(streams && !config::option(control::option::NO_ACCESSES) && FULL.load(Relaxed) == 0);
     if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !config::provoking() {
+        flow::begins(thread);
         open_chunk(thread);
     }
 }
@@ -124,6 +125,7 @@ fn open_chunk(thread: &Thread) {
     }
     if FULL.load(Relaxed) != 0 {
         thread.keep_accesses.set(false);
+        thread.hot().deep.set(0);
     }
 }
 
@@ -164,7 +166,7 @@ fn close_chunk(thread: &Thread, last: bool) {
 }
 
 /// Room for `words` words in one chunk. False when nothing is kept any more.
-fn reserve(thread: &Thread, words: usize) -> bool {
+pub(super) fn reserve(thread: &Thread, words: usize) -> bool {
     if REPEATS.load(Relaxed) {
         // One that was in the kernel when recording ended.
         close_chunk(thread, true);
@@ -187,7 +189,7 @@ fn reserve(thread: &Thread, words: usize) -> bool {
 
 /// # Safety
 /// After [`reserve`].
-unsafe fn push(hot: &Hot, value: u64) {
+pub(super) unsafe fn push(hot: &Hot, value: u64) {
     // SAFETY: room was reserved. Volatile: records appear in order, whenever the process dies.
     unsafe {
         let cursor = hot.cursor.get();
@@ -493,4 +495,5 @@ pub fn forget(thread: &Thread) {
     hot.cursor.set(core::ptr::null_mut());
     hot.end.set(core::ptr::null_mut());
     thread.keep_accesses.set(false);
+    flow::forgets(hot);
 }

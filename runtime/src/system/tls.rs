@@ -95,6 +95,10 @@ pub struct Hot {
     pub ignored: Cell<u64>,
     /// What [`crate::openmp`] knows of the thread; null: nothing yet.
     pub openmp: Cell<*mut u8>,
+    /// Not 0: what the compiler's plugin tells of dependences is recorded.
+    pub deep: Cell<u64>,
+    /// Activations recorded so far: which process of a line of forks ([`rashomon_abi::record::PROCESS_SHIFT`]), and how many in it.
+    pub activations: Cell<u64>,
 }
 
 impl Hot {
@@ -147,6 +151,8 @@ pub const BOTTOM: usize = offset_of!(Hot, bottom);
 pub const LOWEST: usize = offset_of!(Hot, lowest);
 pub const OVERFLOW: usize = offset_of!(Hot, overflow);
 pub const DIRTY: usize = offset_of!(Hot, dirty);
+pub const DEEP: usize = offset_of!(Hot, deep);
+pub const ACTIVATIONS: usize = offset_of!(Hot, activations);
 pub const CALLER: usize = offset_of!(Hot, caller);
 pub const CALLEE: usize = offset_of!(Hot, callee);
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 27] = [
+const LAYERS: [(&str, &[&str]); 28] = [
     ("rashomon-abi", &[]),
     ("rashomon-logic", &["rashomon-abi"]),
     ("rashomon-event", &[]),
@@ -27,6 +27,7 @@ const LAYERS: [(&str, &[&str]); 27] = [
     ("rashomon-confirm", &["rashomon-abi", "rashomon-event", "rashomon-files", "rashomon-order", "rashomon-trace"]),
     ("rashomon-explore", &["rashomon-abi", "rashomon-confirm", "rashomon-event", "rashomon-files", "rashomon-trace"]),
     ("rashomon-symbolize", &["rashomon-event", "rashomon-files"]),
+    ("rashomon-flow", &["rashomon-abi", "rashomon-event", "rashomon-symbolize", "rashomon-trace", "rashomon-units"]),
     ("rashomon-report", &["rashomon-event"]),
     ("rashomon-reporter", &["rashomon-abi", "rashomon-event", "rashomon-report", "rashomon-symbolize"]),
     ("rashomon-testkit", &["rashomon-abi", "rashomon-event"]),
@@ -40,6 +41,7 @@ const LAYERS: [(&str, &[&str]); 27] = [
             "rashomon-explore",
             "rashomon-files",
             "rashomon-filter",
+            "rashomon-flow",
             "rashomon-order",
             "rashomon-packed",
             "rashomon-predict",
@@ -47,6 +49,7 @@ const LAYERS: [(&str, &[&str]); 27] = [
             "rashomon-report",
             "rashomon-symbolize",
             "rashomon-trace",
+            "rashomon-units",
             "rashomon-witness",
         ],
     ),

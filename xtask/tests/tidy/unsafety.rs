@@ -4,12 +4,14 @@ use crate::files;
 use crate::source::{Line, lines, words};
 
 /// Modules of the host tool that may use `unsafe`, and why they must.
-const ALLOWED: [(&str, &str); 6] = [
+const ALLOWED: [(&str, &str); 8] = [
     ("crates/engine/src/hints.rs", "prefetch instructions and advice about memory are unsafe calls"),
     ("crates/packed/src/window.rs", "mapping a file is unsafe: others may change it"),
     ("crates/spill/src/memory.rs", "an allocator is an unsafe trait, and to map a file is unsafe"),
     ("crates/trace/src/map.rs", "mapping a file is unsafe: others may change it"),
     ("crates/confirm/src/keeper.rs", "fork, signal sets and what a process wants to be told have no safe bindings"),
+    ("plugin/src/ir.rs", "LLVM's interface is that of C"),
+    ("plugin/src/entry.rs", "LLVM calls it by names of C"),
     ("crates/confirm/src/process.rs", "hooks between fork and exec are unsafe, and personality(2) has no safe binding"),
 ];
 

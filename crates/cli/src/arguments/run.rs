@@ -97,6 +97,10 @@ pub struct FilterOptions {
         help_heading = "Recording"
     )]
     pub unseen_calls: Option<CallsName>,
+    /// Record which way control goes in functions that `rashomon cc --deep` has compiled, and every access. `check` makes such
+    /// recordings by itself.
+    #[arg(long, conflicts_with = "filter", help_heading = "Recording")]
+    pub dependences: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,5 +1,6 @@
 //! `rashomon doctor`: what works here, and whether a program can be recorded.
 
+use crate::deep;
 use crate::exit::Exit;
 use crate::program::{self, Instrumentation};
 use crate::runtime;
@@ -16,6 +17,7 @@ pub fn doctor(program: Option<PathBuf>) -> Result<Exit> {
     let mut out = String::new();
     let mut sound = true;
     tools(&mut out);
+    deep(&mut out);
     machine(&mut out);
     let folder = match runtime::folder() {
         Ok(folder) => {
@@ -52,6 +54,21 @@ fn tools(out: &mut String) {
         let found = version_of(program).unwrap_or_else(|| "not found".into());
         let _ = writeln!(out, "{what:<17} {program}: {found}");
     }
+}
+
+/// What `cc --deep` needs. Nothing else does.
+fn deep(out: &mut String) {
+    for (what, language) in [("clang 19 for C", Language::C), ("clang 19 for C++", Language::Cxx)] {
+        let found = deep::compiler(language);
+        let _ = match found {
+            Ok(compiler) => writeln!(out, "{what:<17} {}", compiler.to_string_lossy()),
+            Err(error) => writeln!(out, "{what:<17} {error:#}"),
+        };
+    }
+    let _ = match deep::plugin() {
+        Ok(path) => writeln!(out, "plugin            {}", path.display()),
+        Err(error) => writeln!(out, "plugin            {error:#}"),
+    };
 }
 
 fn machine(out: &mut String) {

@@ -39,6 +39,7 @@ engines! {
     then {
         force,
         atomicity,
+        correlated,
         explore,
         provoke,
         witness,

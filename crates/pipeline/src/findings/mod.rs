@@ -4,6 +4,7 @@ pub(crate) mod alike;
 pub(crate) mod atomicity;
 pub mod binaries;
 pub mod compose;
+pub(crate) mod correlated;
 pub mod describe;
 pub mod failure;
 mod fault;

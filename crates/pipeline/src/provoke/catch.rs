@@ -40,6 +40,7 @@ fn trace_of(loaded: &[ModuleInfo], catch: &Catch) -> Trace {
         complete: false,
         gaps: Vec::new(),
         kept: Vec::new(),
+        loops: Vec::new(),
         not_reexecutable_from: None,
     };
     for side in [&catch.held, &catch.arrived] {

@@ -95,6 +95,8 @@ pub struct RecordSettings {
     pub base_time_nanoseconds: u64,
     pub accesses: Accesses,
     pub unseen_calls: UnseenCalls,
+    /// Which way control goes in functions that the compiler's plugin has instrumented is recorded, and every access.
+    pub dependences: bool,
 }
 
 /// Which plain accesses are kept.
@@ -153,7 +155,9 @@ fn options_of(settings: &RecordSettings) -> u64 {
         Accesses::All => option::NO_FILTER,
         Accesses::Needed { .. } => option::TREE,
     };
-    accesses | settings.unseen_calls.options()
+    // An access that is left out would be taken for the next one.
+    let dependences = if settings.dependences { option::DEPENDENCES | option::NO_FILTER } else { 0 };
+    accesses | settings.unseen_calls.options() | dependences
 }
 
 /// Records one execution into `session`.

@@ -114,6 +114,8 @@ fn summary(enforced: &Enforced) -> String {
         enforced.count(Outcome::Infeasible),
         enforced.places().len(),
     );
+    text.push_str("; wait loops: ");
+    text.push_str(enforced.wait_loops.words());
     if enforced.cut_short {
         text.push_str("; there was no time for more (--budget)");
     }

@@ -1,0 +1,209 @@
+//! Programs that `rashomon cc --deep` compiles: wait loops and dependences of data and control, as clang's plugin tells them.
+//!
+//! `cargo xtask plugin --test` builds the plugin and names it; without it the tests that need it say that they test nothing.
+
+mod support;
+
+use serde_json::Value;
+use support::place::{Ended, Place};
+
+const TABLE_2: &str = include_str!("deep/table2.c");
+const SCALE: &str = include_str!("deep/scale.c");
+const WAYS: &str = include_str!("deep/ways.cpp");
+const LEVELS: [&str; 3] = ["-O0", "-O1", "-O2"];
+
+fn is_built() -> bool {
+    let named = std::env::var_os("RASHOMON_PLUGIN").is_some();
+    if !named {
+        eprintln!("SKIPPED: RASHOMON_PLUGIN names no plugin; `cargo xtask plugin --test` builds it and runs this");
+    }
+    named
+}
+
+/// Compiles and links.
+#[track_caller]
+fn compile(place: &Place, file: &str, source: &str, options: &[&str]) {
+    place.write(file, source);
+    let command = if file.ends_with(".c") { "cc" } else { "c++" };
+    let mut arguments = vec![command, "-w", "-pthread", "-o", "program", file];
+    arguments.extend(options);
+    place.rashomon(&arguments).expect(0, &[]);
+}
+
+/// What `check` says that judges dependences and looks for nothing else.
+fn judged(place: &Place) -> (Value, Ended) {
+    let ended = place.rashomon(&[
+        "check",
+        "--engines",
+        "correlated",
+        "--budget",
+        "30",
+        "--show",
+        "suspicions",
+        "--output",
+        "store",
+        "--json",
+        "report.json",
+        "--",
+        "./program",
+    ]);
+    (place.json("report.json"), ended)
+}
+
+/// Subjects of the races on correlated variables.
+fn correlated(report: &Value) -> Vec<String> {
+    let findings = report["findings"].as_array().into_iter().flatten();
+    let found = findings.filter(|finding| finding["evidence"] == "dependences");
+    found.map(|finding| finding["subject"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[track_caller]
+fn was_judged(ended: &Ended) {
+    let said = format!("{}{}", ended.out, ended.err);
+    assert!(said.contains("dependences of 3 executions") && !said.contains("fit no"), "{ended}");
+}
+
+/// The column *Expected* of Table 2.
+#[test]
+fn table_2_is_as_expected() {
+    if !is_built() {
+        return;
+    }
+    for level in ["-O0", "-O2"] {
+        for test in 0..=13 {
+            let place = Place::new();
+            compile(&place, "table2.c", TABLE_2, &["--deep", level, &format!("-DTEST={test}")]);
+            let (report, ended) = judged(&place);
+            was_judged(&ended);
+            let expected = matches!(test, 0 | 1 | 4 | 7 | 8 | 11);
+            assert_eq!(!correlated(&report).is_empty(), expected, "test {test} at {level}: {ended}");
+        }
+    }
+}
+
+/// Figure 2: both critical sections are one operation on both variables.
+#[test]
+fn two_variables_and_two_critical_sections_are_one_operation() {
+    if !is_built() {
+        return;
+    }
+    for level in LEVELS {
+        let place = Place::new();
+        compile(&place, "scale.c", SCALE, &["--deep", level]);
+        let (report, ended) = judged(&place);
+        was_judged(&ended);
+        let found = correlated(&report);
+        assert!(found.iter().any(|subject| subject.contains('x') && subject.contains('y')), "{level}: {found:?} {ended}");
+
+        let whole = SCALE.replacen("    pthread_mutex_unlock(&m);\n    float", "    float", 1).replacen(
+            "    pthread_mutex_lock(&m);\n    x =",
+            "    x =",
+            1,
+        );
+        let place = Place::new();
+        compile(&place, "scale.c", &whole, &["--deep", level]);
+        let (report, ended) = judged(&place);
+        was_judged(&ended);
+        assert_eq!(correlated(&report), [""; 0], "{level}: {ended}");
+    }
+}
+
+/// The walk through the tables finds its way again.
+#[test]
+fn exceptions_jumps_signals_and_forks_are_followed() {
+    if !is_built() {
+        return;
+    }
+    for level in LEVELS {
+        let place = Place::new();
+        compile(&place, "ways.cpp", WAYS, &["--deep", level, "-std=c++17"]);
+        place.rashomon(&["record", "--output", "plain", "--", "./program"]).expect(0, &[]);
+        let (_, ended) = judged(&place);
+        was_judged(&ended);
+    }
+}
+
+/// The consumer may find the predicate true, and not wait. The signal comes behind the section that made it so: without marks that
+/// is no wait loop, unless another run waited.
+const WAITS: &str = "#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static int ready, data, late;
+static void *task(void *unused) {
+    data = 7;
+    pthread_mutex_lock(&m);
+    ready = 1;
+    pthread_mutex_unlock(&m);
+    pthread_cond_signal(&c);
+    late = 1;
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    pthread_mutex_lock(&m);
+    while (!ready)
+        pthread_cond_wait(&c, &m);
+    pthread_mutex_unlock(&m);
+    int seen = data + late;
+    pthread_join(thread, 0);
+    return seen < 7;
+}
+";
+
+/// How wait loops were known, and of each order whether it enters one before the signal, and what came of it; of the first run in
+/// which nobody waited.
+fn orders(place: &Place) -> (Value, Vec<(bool, String)>) {
+    for seed in 1..=20 {
+        let (store, seed) = (format!("store{seed}"), seed.to_string());
+        place.rashomon(&["record", "--policy", "random", "--seed", &seed, "--output", &store, "--", "./program"]).expect(0, &[]);
+        place.rashomon(&["csp", "enforce", "--step-timeout", "2", "--json", "orders.json", &store]);
+        let report = place.json("orders.json");
+        let all = report["counterexamples"].as_array().into_iter().flatten();
+        let order = |one: &Value| Some((one["behind_wait_loop"].as_bool()?, one["outcome"].as_str()?.to_owned()));
+        let all: Vec<(bool, String)> = all.filter_map(order).collect();
+        if all.len() > 1 {
+            return (report["wait_loops"].clone(), all);
+        }
+    }
+    panic!("main waited in every run");
+}
+
+/// An order that enters a marked loop before the signal is known as such; without marks it is taken for one like others.
+#[test]
+fn wait_loops_are_those_that_the_compiler_marked() {
+    if !is_built() {
+        return;
+    }
+    let expected = |behind: bool| vec![(false, "race".to_owned()), (behind, "infeasible".to_owned())];
+    for deep in ["--deep=loops", "--deep"] {
+        let place = Place::new();
+        compile(&place, "waits.c", WAITS, &[deep, "-O1"]);
+        assert_eq!(orders(&place), ("plugin".into(), expected(true)), "{deep}");
+    }
+    let place = Place::new();
+    place.compile("program", WAITS);
+    assert_eq!(orders(&place), ("recording".into(), expected(false)));
+}
+
+#[test]
+fn a_missing_plugin_is_named() {
+    let place = Place::new();
+    place.write("waits.c", WAITS);
+    let mut command = place.tool(&["cc", "--deep", "-c", "waits.c"]);
+    command.env("RASHOMON_PLUGIN", place.path("nothing.so"));
+    let ended = place.run(command);
+    assert_ne!(ended.code, 0, "{ended}");
+    assert!(ended.err.contains("RASHOMON_PLUGIN") || ended.err.contains("clang 19"), "{ended}");
+}
+
+#[test]
+fn another_compiler_is_refused() {
+    let place = Place::new();
+    place.write("waits.c", WAITS);
+    let mut command = place.tool(&["cc", "--deep", "-c", "waits.c"]);
+    command.env("RASHOMON_CC", "gcc");
+    let ended = place.run(command);
+    assert_ne!(ended.code, 0, "{ended}");
+    assert!(ended.err.contains("--deep needs clang 19"), "{ended}");
+}

@@ -1,0 +1,84 @@
+//! Races on correlated variables, as findings: suspicions.
+
+use crate::findings::compose::Composer;
+use crate::findings::identity::{finding_id, place_key};
+use crate::findings::symbols::Symbols;
+use rashomon_event::{Address, ContextId, Evidence, Finding, FindingKind, Side, SiteId, ThreadId};
+use rashomon_units::{Bytes, Dependence, ExtendedRace, Line, Link, Reason, Side as Unit};
+
+/// Members and dependences that are told.
+const MOST: usize = 6;
+/// Ranges of a set that are looked at for names, and bytes of each.
+const MOST_RANGES: usize = 16;
+const MOST_BYTES: usize = 1024;
+
+impl<S: Symbols + ?Sized> Composer<'_, S> {
+    pub(crate) fn of_extended_race(&self, race: &ExtendedRace) -> Finding {
+        let named = |one: &Bytes| self.describer.data(Address(one.start), u64::from(one.len));
+        let pieces: Vec<Bytes> = race.members.iter().take(MOST_RANGES).flat_map(|range| self.variables(range)).collect();
+        let mut members: Vec<String> = pieces.iter().take(MOST).map(named).collect();
+        members.dedup();
+        if pieces.len() > MOST {
+            members.push(format!("{} more", pieces.len() - MOST));
+        }
+        let places = race.sides.iter().map(|side| self.place_at(side.line)).collect();
+        let mut notes = vec![self.reason(&race.reason)];
+        notes.extend(race.links.iter().take(MOST).map(|link| self.link(link)));
+        Finding {
+            subject: members.join(" and "),
+            sides: race.sides.iter().map(|side| self.side_of_unit(side)).collect(),
+            notes,
+            ..Finding::suspected(
+                FindingKind::AtomicityViolation,
+                Evidence::Dependences,
+                finding_id(FindingKind::AtomicityViolation, places),
+            )
+        }
+    }
+
+    /// A range by the variables that it lies in: neighbours are one range.
+    fn variables(&self, range: &Bytes) -> Vec<Bytes> {
+        let mut pieces: Vec<(Bytes, Option<String>)> = Vec::new();
+        for start in (range.start..range.end()).take(MOST_BYTES) {
+            let name = self.describer.name_of_data(Address(start));
+            match pieces.last_mut() {
+                Some((piece, last)) if *last == name => piece.len += 1,
+                _ => pieces.push((Bytes::new(start, 1), name)),
+            }
+        }
+        pieces.into_iter().map(|(piece, _)| piece).collect()
+    }
+
+    fn place_at(&self, line: Line) -> String {
+        format!("unit {}", place_key(self.trace(), self.symbols, SiteId(line.0), ContextId::ROOT))
+    }
+
+    fn side_of_unit(&self, unit: &Unit) -> Side {
+        let action = if unit.wrote { "works on them, and writes here" } else { "works on them, and reads here" };
+        let site = SiteId(unit.line.0);
+        self.describer.side(ThreadId(unit.thread.0), action.to_owned(), site, ContextId::ROOT, None)
+    }
+
+    fn reason(&self, reason: &Reason) -> String {
+        match reason {
+            Reason::Unprotected => "one of the two operations holds no lock throughout".to_owned(),
+            Reason::Interrupted(lock) => {
+                format!("one of the two gives {} back and takes it again", self.describer.lock(Address(lock.0 & !(1 << 63))))
+            }
+            Reason::DifferentLocks => "each holds a lock throughout, but not the same one".to_owned(),
+        }
+    }
+
+    fn link(&self, link: &Link) -> String {
+        let name = |address: Option<u64>| address.map_or_else(|| "a value".to_owned(), |at| self.describer.data(Address(at), 1));
+        let place = self.describer.site(SiteId(link.line.0)).into_iter().next();
+        let at = place.and_then(|frame| Some(format!("{}:{}", frame.file?, frame.line?)));
+        let at = at.map_or_else(String::new, |at| format!(" at {at}"));
+        let (from, to) = (name(link.from), name(link.to));
+        match link.dependence {
+            Dependence::Data => format!("{from} and {to} are used together{at}"),
+            Dependence::Control => format!("{from} decides whether {to} is used{at}"),
+            Dependence::Assignment => format!("{to} is computed from {from}{at}"),
+        }
+    }
+}
