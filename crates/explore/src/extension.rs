@@ -28,7 +28,8 @@ impl<'e> Units<'e> {
                     continue;
                 }
                 let mut may_come = |first: usize, then: usize| {
-                    let Some([from, to]) = edge(shape, &units[first], &units[then], whole) else { return false };
+                    // What cannot be asked for may still come.
+                    let Some([from, to]) = edge(shape, &units[first], &units[then], whole) else { return true };
                     let behind = known.entry(to).or_insert_with(|| decided.behind(to));
                     behind.get(&from.0).is_none_or(|&earliest| earliest > from.1)
                 };
