@@ -183,13 +183,13 @@ int main(void) {
     assert!(found.iter().any(|(id, status)| id.starts_with("race") && status == "proven"), "{found:?}; {ended}");
 }
 
-/// Excerpts lack what they are meant to lack, and nobody is told that a trace is damaged. What takes long is told meanwhile.
+/// Excerpts lack what they are meant to lack, and nobody is told that a trace is damaged.
 #[test]
 fn excerpts_of_a_large_recording_are_whole_for_what_they_are() {
     let place = Place::new();
     place.compile("events", include_str!("../../../tests/scale/events.c"));
     let line = ["check", "--budget", "20", "--fail-on", "never", "--json", "report.json", "--", "./events"];
-    let ended = place.rashomon(&line).expect(0, &["rashomon: recording", " s left at most)"]);
+    let ended = place.rashomon(&line).expect(0, &["recordings analysed"]);
     let report = place.json("report.json");
     assert!(report["run"]["recordings"].as_u64().is_some_and(|recordings| recordings > 1), "{ended}");
     assert!(!ended.err.contains("the trace is not complete"), "{ended}");
