@@ -120,5 +120,5 @@ pub fn libraries_where_known(function: &[u8]) -> impl Iterator<Item = &'static s
         Some(beginning) => function.starts_with(beginning.as_bytes()),
         None => function == name.as_bytes(),
     };
-    FUNCTIONS.iter().filter(move |(_, names)| names.iter().any(|name| is_meant(&name))).map(|(library, _)| *library)
+    FUNCTIONS.iter().filter(move |(_, names)| names.iter().any(&is_meant)).map(|(library, _)| *library)
 }

@@ -45,7 +45,7 @@ pub struct Snapshot {
     session: PathBuf,
     header: File,
     /// What the header says while the process stands, and the places in it that other processes had taken.
-    standing: [u8; HEADER_BYTES],
+    standing: Box<[u8; HEADER_BYTES]>,
     places: u64,
 }
 
@@ -79,7 +79,7 @@ pub fn begin(program: &Program, session: &Path, input: &Input, limit: Duration) 
                 let path = session.join(HEADER_FILE);
                 let header = OpenOptions::new().read(true).write(true).open(&path).map_err(ConfirmError::io("open", &path))?;
                 let (program, session) = (program.executable.clone(), session.to_path_buf());
-                let standing = [0; HEADER_BYTES];
+                let standing = Box::new([0; HEADER_BYTES]);
                 let mut made = Snapshot { child, running, commands, answers, program, session, header, standing, places: 0 };
                 made.remember()?;
                 return Ok(Begun::Stands(made));
@@ -99,7 +99,7 @@ impl Snapshot {
     pub fn execute(&mut self, limit: Duration) -> Result<Option<(Execution, RunHeader)>, ConfirmError> {
         let start = Instant::now();
         let until = start + limit;
-        self.header.write_all_at(&self.standing, 0).map_err(ConfirmError::io("write", self.header_path()))?;
+        self.header.write_all_at(&*self.standing, 0).map_err(ConfirmError::io("write", self.header_path()))?;
         if self.commands.write_all(&GO_ON.to_le_bytes()).is_err() {
             return Ok(None);
         }
@@ -141,8 +141,8 @@ impl Snapshot {
 
     /// Looks at the header: so every execution is to find it.
     fn remember(&mut self) -> Result<(), ConfirmError> {
-        self.header.read_exact_at(&mut self.standing, 0).map_err(ConfirmError::io("read", self.header_path()))?;
-        self.places = RunHeader::parse(&self.header_path(), &self.standing)?.places;
+        self.header.read_exact_at(&mut *self.standing, 0).map_err(ConfirmError::io("read", self.header_path()))?;
+        self.places = RunHeader::parse(&self.header_path(), &*self.standing)?.places;
         Ok(())
     }
 

@@ -67,7 +67,7 @@ impl Reader<'_> {
 
     fn register(&mut self) -> Option<Register> {
         let number = self.number()?;
-        (number < self.registers).then(|| Register(number as u32))
+        (number < self.registers).then_some(Register(number as u32))
     }
 
     fn roots(&mut self) -> Option<Roots> {

@@ -431,7 +431,7 @@ pub fn remove_range(from: u64, bytes: u64, mut last_look: impl FnMut(&Object)) {
     while at < end {
         let tag = shadow::tag(at);
         if tag.load(Relaxed) != 0 {
-            each_in_word(tag.load(Acquire), |object| last_look(object));
+            each_in_word(tag.load(Acquire), &mut last_look);
             remove(tag);
         }
         at += 8;
