@@ -1,5 +1,5 @@
-//! Programs that crash: in every execution, or in few that nobody waits for. Plain `rashomon check` is to make each a finding that
-//! tells the story of the address, and to replay it.
+//! Programs that crash: in every execution, or in few that nobody waits for. Plain `rashomon check` is to make each a finding
+//! that tells the story of the address, and to replay it.
 //!
 //! The second line of each source (`// story: …`) is what the notes of the finding have to contain.
 

@@ -5,9 +5,9 @@
 //! what threads did to them. Where nothing has the address the pointer itself was wrong: then the last use of freed memory is
 //! told, from which such pointers come. Of an abort it is told if the last thing that the thread did was to free what was freed.
 //!
-//! Limits. Memory that libc gives back by itself (a thread's stack) ends with no event: of a stack the end of its thread counts.
-//! Which value a plain read saw is not recorded: told are the last reads of a pointer's size before the null pointer was followed,
-//! at most two, of the same call.
+//! Limits. Memory that libc gives back by itself (a thread's stack) ends with no event: of a stack the end of its thread
+//! counts. Which value a plain read saw is not recorded: told are the last reads of a pointer's size before the null pointer
+//! was followed, at most two, of the same call.
 
 use crate::findings::compose::Composer;
 use crate::findings::describe::{byte_count, place_words};
