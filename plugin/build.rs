@@ -1,5 +1,5 @@
-//! Compiles what LLVM offers in C++ only. `RASHOMON_LLVM_CONFIG` names the `llvm-config` of LLVM 19 if it is not where Debian puts
-//! it.
+//! Compiles what LLVM offers in C++ only. `RASHOMON_LLVM_CONFIG` names the `llvm-config` of LLVM 19 if it is not where
+//! Debian puts it.
 
 use std::process::{Command, exit};
 

@@ -1,8 +1,8 @@
 //! The pass that `rashomon cc --deep` has clang 19 load.
 //!
 //! It tells the runtime of *wait loops* (`wait`), and, unless asked for these alone, of *dependences* (`dependences`): then the
-//! program's accesses are told by it and not by ThreadSanitizer's pass. What is known when the program is compiled goes into tables in sections
-//! of
+//! program's accesses are told by it and not by ThreadSanitizer's pass. What is known when the program is compiled goes into
+//! tables in sections of
 //! the object file ([`rashomon_abi::deep`]); what is told at run time are numbers.
 //!
 //! The pass runs before functions are inlined and loops are rotated. All that it asks of LLVM is in `ir`; the rest does not use

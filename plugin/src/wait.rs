@@ -1,9 +1,9 @@
 //! Loops that wait for another thread.
 //!
 //! - *Condition*: the innermost loop around a wait on a condition variable.
-//! - *Spin*, *poll*: the loop writes nothing that others see; it calls nothing but functions that yield, sleep, or read; one of its
-//!   exit conditions depends on a load in the loop; and none depends on a value that one iteration passes to the next, which is
-//!   what a search does. With a lock that is taken and released in the loop it polls.
+//! - *Spin*, *poll*: the loop writes nothing that others see; it calls nothing but functions that yield, sleep, or read; one
+//! of its   exit conditions depends on a load in the loop; and none depends on a value that one iteration passes to the
+//! next, which is   what a search does. With a lock that is taken and released in the loop it polls.
 //!
 //! A loop is told where it is entered, so also where its predicate holds at once, and where it is left. Not found: predicates in
 //! other modules or with side effects, walks along lists, loops with two entries, waits in no loop.

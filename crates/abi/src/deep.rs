@@ -6,15 +6,15 @@
 //!
 //! A *loop table* ([`LOOPS`]) is [`VERSION`] and a [`loop_kind`].
 //!
-//! A *table of dependences* ([`DEPENDENCES`]) belongs to a function, whose code is cut into *segments*: a block begins one, and so
-//! does what follows a call behind which the program tells where it goes on. It is [`VERSION`], the number of bytes of the
+//! A *table of dependences* ([`DEPENDENCES`]) belongs to a function, whose code is cut into *segments*: a block begins one,
+//! and so does what follows a call behind which the program tells where it goes on. It is [`VERSION`], the number of bytes of the
 //! function's name and these, the numbers of its parameters, registers, blocks and segments, and each segment: a number, 0 if it
 //! goes on behind a call, else that of its block + 1; [`told`]; its [`step`]s up to one that ends it. Parameters are the first
 //! registers. *Roots* are a number of registers and these.
 //!
-//! At run time a function tells its table ([`crate::record::ACTIVATION`]), and segments that cannot be known from what came before
-//! ([`crate::record::SEGMENT`]); where control comes back other than by a return, with the activation that it comes back to
-//! ([`crate::record::RESUME`]).
+//! At run time a function tells its table ([`crate::record::ACTIVATION`]), and segments that cannot be known from what came
+//! before ([`crate::record::SEGMENT`]); where control comes back other than by a return, with the activation that it comes
+//! back to ([`crate::record::RESUME`]).
 
 /// Of the tables.
 pub const VERSION: u64 = 1;
@@ -65,8 +65,8 @@ pub mod step {
     pub const COPY: u64 = 6;
     /// Roots of the value. A range that is written is recorded, if there are any bytes.
     pub const FILL: u64 = 7;
-    /// [`super::call`] bits; hash of the callee's name ([`super::name_hash`]), 0 if it is not known; register of the result + 1, or
-    /// 0; number of arguments and the roots of each.
+    /// [`super::call`] bits; hash of the callee's name ([`super::name_hash`]), 0 if it is not known; register of the result,
+    /// counted from 1, or 0; number of arguments and the roots of each.
     pub const CALL: u64 = 8;
     /// Roots of the condition; the block where the paths meet, or the number of blocks if they meet at the function's end.
     pub const BRANCH: u64 = 9;

@@ -123,8 +123,8 @@ fn exceptions_jumps_signals_and_forks_are_followed() {
     }
 }
 
-/// The consumer may find the predicate true, and not wait. The signal comes behind the section that made it so: without marks that
-/// is no wait loop, unless another run waited.
+/// The consumer may find the predicate true, and not wait. The signal comes behind the section that made it so: without
+/// marks that is no wait loop, unless another run waited.
 const WAITS: &str = "#include <pthread.h>
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;

@@ -8,9 +8,9 @@
 //! condition, the reading section must have been entered where a waiting one was; where it has none, the signal must have been
 //! made with the mutex held, and the reading section must not signal the condition itself.
 //!
-//! The latter is an approximation in both directions: code without a loop may look like this, another write may make the predicate
-//! true, too, and a loop whose predicate was written outside a section is not seen. So it decides nothing: orders that respect
-//! the loops are preferred, and others are told apart (`behind`).
+//! The latter is an approximation in both directions: code without a loop may look like this, another write may make the
+//! predicate true, too, and a loop whose predicate was written outside a section is not seen. So it decides nothing: orders
+//! that respect the loops are preferred, and others are told apart (`behind`).
 
 use rashomon_event::{Access, Address, ContextId, EventIndex, EventKind, LockMode, LoopKind, LoopMark, SiteId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};

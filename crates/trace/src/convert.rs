@@ -149,13 +149,16 @@ impl Loader<'_> {
                 self.wait_loop(at, sync);
                 return None;
             }
-            Op::SignalEnter | Op::SignalExit => {
-                self.flow(at, if sync.op == Op::SignalEnter { Flow::Interrupted } else { Flow::Continues });
-                return None;
-            }
+            Op::SignalEnter | Op::SignalExit => return self.handler(at, sync.op),
             Op::Free | Op::ProcessEnd => return None,
             op => EventKind::Other(other_of(op)),
         })
+    }
+
+    /// Where it interrupts what, and no event.
+    fn handler(&mut self, at: usize, op: Op) -> Option<EventKind> {
+        self.flow(at, if op == Op::SignalEnter { Flow::Interrupted } else { Flow::Continues });
+        None
     }
 
     fn wait_loop(&mut self, at: usize, sync: &SyncRecord<'_>) {

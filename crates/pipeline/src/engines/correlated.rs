@@ -1,8 +1,8 @@
 //! Races on correlated variables, by the dependences that the compiler's plugin tells (`docs/theory-correlated.md`).
 //!
-//! Of a program that was built with `rashomon cc --deep` executions are recorded with all their accesses and the ways that control
-//! went; each is judged. Which variables belong together, and which operations are one, is a hypothesis: what is found are
-//! suspicions. Such a recording is larger than others, and is not kept.
+//! Of a program that was built with `rashomon cc --deep` executions are recorded with all their accesses and the ways that
+//! control went; each is judged. Which variables belong together, and which operations are one, is a hypothesis: what is
+//! found are suspicions. Such a recording is larger than others, and is not kept.
 
 use crate::check::prove::load_until;
 use crate::engines::Asked;
