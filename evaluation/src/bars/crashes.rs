@@ -174,7 +174,10 @@ mod tests {
     #[test]
     fn only_a_proven_crash_with_the_story_counts() {
         let notes = ["it was freed before by x"];
-        let report = |verdict: &str, grade: &str| serde_json::json!({ "findings": [{ "id": "failure-1", "verdict": verdict, "grade": grade, "notes": notes }] });
+        let report = |verdict: &str, grade: &str| {
+            let finding = serde_json::json!({ "id": "failure-1", "verdict": verdict, "grade": grade, "notes": notes });
+            serde_json::json!({ "findings": [finding] })
+        };
         assert_eq!(finding_with(&report("proven", "crashed"), "freed before"), Some("failure-1".into()));
         assert_eq!(finding_with(&report("proven", "crashed"), "unmapped before"), None);
         assert_eq!(finding_with(&report("suspected", "crashed"), "freed before"), None);
