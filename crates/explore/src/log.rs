@@ -55,8 +55,10 @@ pub struct Log {
     /// By thread number.
     pub threads: Vec<Option<ThreadBirth>>,
     pub steps: Vec<Step>,
-    /// Where threads stood when the execution ended.
+    /// Where threads stood when the execution ended; of one that was at work, what it did last.
     pub left: Vec<(u32, Pending)>,
+    /// A thread stood before a step that it did not come to make: as behind a failure.
+    pub is_cut: bool,
     /// Where threads stood when exploration began.
     pub first: Vec<(u32, Pending)>,
 }
@@ -89,6 +91,8 @@ impl Log {
 pub(crate) struct LogBuilder {
     log: Log,
     pending: Vec<Option<Pending>>,
+    /// Of what is pending, what is still to be done.
+    waits: Vec<bool>,
 }
 
 impl LogBuilder {
@@ -99,6 +103,7 @@ impl LogBuilder {
         let slot = thread as usize;
         if self.pending.len() <= slot {
             self.pending.resize(slot + 1, None);
+            self.waits.resize(slot + 1, false);
             self.log.threads.resize(slot + 1, None);
         }
         match record::kind(head) {
@@ -118,6 +123,7 @@ impl LogBuilder {
                 };
                 let pending = Pending { operation, site, ordinal: ordinal as u32, count };
                 self.pending[slot] = Some(pending);
+                self.waits[slot] = true;
                 if let Some(last) = self.log.steps.last_mut().filter(|last| last.thread == thread) {
                     last.after = Some(pending);
                 }
@@ -131,6 +137,7 @@ impl LogBuilder {
                     return None;
                 }
                 let does = self.pending[slot]?;
+                self.waits[slot] = false;
                 let after = (!does.ends_thread()).then_some(does);
                 self.log.steps.push(Step { thread, enabled: a, asleep: b, waiting: c, does, after });
             }
@@ -144,6 +151,7 @@ impl LogBuilder {
             |thread: u32| self.log.steps.iter().rev().find(|step| step.thread == thread).is_some_and(|step| step.after.is_none());
         let left = (0..).zip(&self.pending).filter_map(|(thread, pending)| Some((thread, (*pending)?)));
         self.log.left = left.filter(|&(thread, _)| !ended(thread)).collect();
+        self.log.is_cut = self.waits.contains(&true);
         self.log
     }
 }

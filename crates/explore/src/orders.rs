@@ -315,7 +315,7 @@ impl Orders {
         }
         // Of long executions those are kept that came furthest.
         let events = shape.events();
-        let is_short = self.is_long() && !log.left.is_empty() && self.kept.iter().any(|kept| kept.events() >= events);
+        let is_short = self.is_long() && log.is_cut && self.kept.iter().any(|kept| kept.events() >= events);
         if !shape.objects.is_empty() && !is_short && self.shapes.insert(hash(&threads)) {
             self.kept.push_back(shape.clone());
             if self.kept.len() > MOST_KEPT {
@@ -370,7 +370,7 @@ impl Search for Orders {
     fn learn(&mut self, plan: &Plan, log: &Log, _end: End) {
         let drawn = self.open.pop_front().unwrap_or_default();
         let shape = self.take_in(log, &plan.orders);
-        if log.left.is_empty() {
+        if !log.is_cut {
             // In short ones what else is drawn may make it come another time.
             for (object, wanted) in drawn.iter().filter(|_| self.steps > MOST_OF_POS) {
                 let signature = self.signature(wanted);

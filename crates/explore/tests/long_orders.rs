@@ -130,6 +130,7 @@ fn execute(program: &Program, plan: &Plan) -> (Log, Option<usize>) {
                 let error = ((object - DATA) / 8) as usize;
                 if *order == program.errors[error] {
                     log.left = vec![(thread as u32, does_now)];
+                    log.is_cut = true;
                     return (log, Some(error));
                 }
             }
