@@ -233,12 +233,14 @@ fn a_check_runs_the_registered_engines() {
     let force = ("force", Share::Whole, Turn::ByOffer);
     let part = |of: u32| Share::AtMost(budget / of);
     let [atomicity, provoke] = ["atomicity", "provoke"].map(|name| (name, part(6), Turn::ByOffer));
+    let correlated = ("correlated", part(5), Turn::ByOffer);
     // Beyond its part exploration goes on while nobody else has anything to do: it offers nothing then.
     let explore = ("explore", Share::Whole, Turn::ByOffer);
     let mut usual = Asked { plan: Some(&mut plan), stored: false, ..none() };
-    assert_eq!(names(&mut usual), [("record", Share::Whole, Turn::First), force, atomicity, explore, provoke, witness, harm]);
+    let all = [("record", Share::Whole, Turn::First), force, atomicity, correlated, explore, provoke, witness, harm];
+    assert_eq!(names(&mut usual), all);
     let mut check = Asked { plan: Some(&mut plan), stored: false, engines: vec![engines::EVERY.into()], ..none() };
-    assert_eq!(names(&mut check), [("record", Share::Whole, Turn::First), force, atomicity, explore, provoke, witness, harm]);
+    assert_eq!(names(&mut check), all);
     assert_eq!(names(&mut none()), [("predict", Share::Whole, Turn::First), force, witness]);
     // Whoever is named takes part; what records and analyses always does.
     let mut some = Asked { plan: Some(&mut plan), stored: false, engines: vec!["explore".into()], ..none() };
