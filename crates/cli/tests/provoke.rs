@@ -228,11 +228,13 @@ fn what_is_left_of_the_budget_finds_accesses_that_the_recording_does_not_have() 
     let place = Place::new();
     place.compile("seen", SEEN);
     place.rashomon(&["record", "--policy", "run-to-block", "--output", "store", "--", "./seen"]).expect(0, &[]);
-    place.rashomon(&["provoke", "store"]).expect(0, &["provocation: 0 pairs"]);
-    let whole = ["provoke", "--whole-budget", "--budget", "600", "--runs", "100", "--json", "report.json", "store"];
-    let ended = place.rashomon(&whole).expect(66, &["1 proven", "100 executions", "further recordings"]);
+    place.rashomon(&["provoke", "--second-look", "0", "store"]).expect(0, &["provocation: 0 pairs", "; 0 executions"]);
+    for longer in [&["--second-look", "600"] as &[&str], &["--whole-budget"]] {
+        let all = [&["provoke", "--budget", "600", "--runs", "100", "--json", "report.json"], longer, &["store"]].concat();
+        let ended = place.rashomon(&all).expect(66, &["1 proven", "100 executions", "further recordings"]);
+        assert_eq!(lines(&place.json("report.json")), [[10, 19]], "{ended}");
+    }
     let report = place.json("report.json");
-    assert_eq!(lines(&report), [[10, 19]], "{ended}");
     place.rashomon(&["replay", "--store", "store", report["findings"][0]["id"].as_str().unwrap()]).expect(0, &[]);
 }
 

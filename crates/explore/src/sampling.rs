@@ -3,6 +3,7 @@
 use crate::file::{End, Sampling};
 use crate::log::Log;
 use crate::search::{Plan, Search};
+use rashomon_abi::numbers::SplitMix;
 use rashomon_event::counted;
 
 #[derive(Clone, Debug)]
@@ -13,8 +14,9 @@ pub struct Samples {
 }
 
 impl Samples {
+    /// Seeds that follow each other lead to executions that have nothing in common.
     pub fn new(sampling: Sampling, seed: u64) -> Self {
-        Self { sampling, seed, given: 0 }
+        Self { sampling, seed: SplitMix::mixed(seed), given: 0 }
     }
 }
 
@@ -41,5 +43,20 @@ impl Search for Samples {
 
     fn describe(&self) -> String {
         counted(self.given, "random schedule")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn neighbouring_seeds_share_no_execution() {
+        let seeds = |seed| {
+            let mut search = Samples::new(Sampling::Random, seed);
+            (0..1_000).filter_map(|_| search.next()).map(|plan| plan.seed).collect::<HashSet<u64>>()
+        };
+        assert!((0..20).all(|seed| seeds(seed).is_disjoint(&seeds(seed + 1))));
     }
 }

@@ -41,7 +41,7 @@ const ORDERED: usize = 4;
 /// Seconds that each strategy has for a program.
 const BUDGET: &str = "4";
 const QUICK_BUDGET: &str = "0.5";
-/// Of the comparison by executions; a bound, for none should spend it.
+/// Seconds of the comparison by executions; a bound, for none should spend it.
 const LONG_BUDGET: &str = "60";
 /// What is compared by executions.
 const ISOLATED: [usize; 3] = [TARGETS, STATEMENTS, RANDOM];
@@ -57,6 +57,8 @@ struct Cell {
     /// Ids of what was proven, and how many seconds after the start it was stored.
     races: BTreeMap<String, f64>,
     pairs: u64,
+    /// Of the pairs.
+    proven: u64,
     merged: u64,
     executions: u64,
     seconds: f64,
@@ -71,11 +73,13 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Whether nothing but the choice of where to wait differed: as many executions, and the same pairs from the recording, of
-    /// which a provocation keeps no events to compare.
+    /// Whether nothing but the choice of where to wait differed: as many executions, fewer only if no pair was left to be proven,
+    /// and the same pairs from the recording, of which a provocation keeps no events to compare.
     fn is_isolated(&self) -> bool {
-        let same = |of: fn(&Cell) -> u64| self.isolated.iter().all(|cell| of(cell) == of(&self.isolated[0]));
-        same(|cell| cell.pairs) && same(|cell| cell.merged) && same(|cell| cell.executions)
+        let Some(first) = self.isolated.first() else { return false };
+        let same = |of: fn(&Cell) -> u64| self.isolated.iter().all(|cell| of(cell) == of(first));
+        let as_many = |cell: &Cell| cell.executions == first.executions || cell.proven == cell.pairs;
+        same(|cell| cell.pairs) && same(|cell| cell.merged) && self.isolated.iter().all(as_many)
     }
 }
 
@@ -145,7 +149,7 @@ pub fn measure(tool: &Path, folder: &Path, only: &Only<'_>, quick: bool) -> Resu
             // 0 would be no bound.
             let most = isolated.first().map(|first| first.executions.max(1).to_string());
             let bound: Vec<&str> = most.iter().flat_map(|most| ["--runs", most]).collect();
-            let options = [&["--budget", LONG_BUDGET], STRATEGIES[strategy].1, &bound].concat();
+            let options = [&["--budget", LONG_BUDGET, "--second-look", "0"], STRATEGIES[strategy].1, &bound].concat();
             isolated.push(one(tool, folder, &program, arguments, &options)?);
         }
         compared.push(Compared { name, cells, isolated });
@@ -183,6 +187,7 @@ fn one(tool: &Path, folder: &Path, program: &Path, arguments: &[&str], strategy:
     Ok(Cell {
         races: races.map(|id| Ok((id.to_owned(), stored(id)?))).collect::<Result<_>>()?,
         pairs: told.pairs,
+        proven: told.proven,
         merged: told.merged,
         executions: told.executions,
         seconds: told.seconds,

@@ -164,6 +164,7 @@ fn measure_version(
 
 pub(super) struct Told {
     pub pairs: u64,
+    pub proven: u64,
     undecided: u64,
     pub executions: u64,
     holds: u64,
@@ -179,8 +180,9 @@ pub(super) fn numbers_of(report: &serde_json::Value) -> Option<Told> {
     let words = line.split(|c: char| !c.is_ascii_digit() && c != '.');
     let numbers: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
     match numbers.as_slice() {
-        [pairs, _, _, _, undecided, executions, holds, seconds, merged] => Some(Told {
+        [pairs, proven, _, _, undecided, executions, holds, seconds, merged] => Some(Told {
             pairs: *pairs as u64,
+            proven: *proven as u64,
             undecided: *undecided as u64,
             executions: *executions as u64,
             holds: *holds as u64,

@@ -138,6 +138,9 @@ pub struct ProvokeOptions {
     /// are held.
     #[arg(long)]
     pub whole_budget: bool,
+    /// When every pair is decided, continue so for as many seconds, if an execution takes less; 0: end.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds, conflicts_with = "whole_budget")]
+    pub second_look: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -19,6 +19,7 @@ use rashomon_pipeline::trace::RunHeader;
 use rashomon_pipeline::{Binaries, Case, Job, ProvokeSettings, ProvokeTally, Tally};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where nothing is recorded first.
 pub struct Stored {
@@ -75,6 +76,7 @@ pub fn provoke(
         },
         with_ordered: options.with_ordered,
         whole_budget: options.whole_budget,
+        second_look: if options.strategy == Holding::Targets { options.second_look } else { Duration::ZERO },
     };
     let mut engine = Provoke::new(provoking);
     engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), bounds.rest())?;
@@ -87,7 +89,7 @@ pub fn provoke(
         untried: told.open,
         notes: [words(&told)]
             .into_iter()
-            .chain(options.whole_budget.then(|| more_words(&told)))
+            .chain((told.recordings + told.varied > 0).then(|| more_words(&told)))
             .chain(told.notes.iter().cloned())
             .collect(),
         ..Tally::default()
@@ -122,10 +124,10 @@ fn words(told: &ProvokeTally) -> String {
     )
 }
 
-/// What the whole budget was spent on.
+/// What followed when all pairs were decided.
 fn more_words(told: &ProvokeTally) -> String {
     format!(
-        "until the budget was spent: {}, {}",
+        "when they were decided: {}, {}",
         counted(told.recordings, "further recording"),
         counted(told.varied, "varied execution")
     )

@@ -30,6 +30,8 @@ pub struct Provoke {
     draw: SplitMix,
     /// Recordings in a row without a new pair.
     fruitless: u32,
+    /// Until when executions are varied, and recordings made. It counts from the first campaign's end.
+    goes_on: Deadline,
     expectation: Expectation,
     /// As a part of a check.
     check: bool,
@@ -51,6 +53,7 @@ impl Provoke {
             known: Known::default(),
             draw: SplitMix(0),
             fruitless: 0,
+            goes_on: Deadline::NEVER,
             expectation: Expectation::new(0.5, Duration::from_secs(1)),
             check: false,
         }
@@ -124,14 +127,19 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
         let mut campaign = Campaign::new(with, (&session, &loaded), until, known, executions)?;
         self.fruitless = if campaign.has_targets() { 0 } else { self.fruitless + 1 };
         campaign.decide_targets(case.observer)?;
-        if self.settings.whole_budget {
+        if self.campaigns == 1 {
+            let look = Deadline::within(self.settings.second_look);
+            self.goes_on = if self.settings.whole_budget { until } else { until.or(look) };
+        }
+        campaign.look_again(self.goes_on);
+        if !campaign.looked_again() {
             campaign.vary(varied_after(self.fruitless), &mut self.draw, case.observer)?;
             campaign.repeat_proven(case.observer)?;
         }
-        self.is_over = !self.settings.whole_budget || campaign.is_spent();
+        self.is_over = campaign.is_spent() || campaign.looked_again();
         self.known = campaign.finish(&mut self.told);
         if !self.is_over
-            && let Some(recorded) = case.job.monitor_again(self.campaigns, until.limit(Duration::MAX))
+            && let Some(recorded) = case.job.monitor_again(self.campaigns, self.goes_on.limit(Duration::MAX))
         {
             self.told.recordings += 1;
             self.monitored = Some(recorded);

@@ -64,9 +64,17 @@ pub struct ProvokeSettings {
     pub with_ordered: bool,
     /// When every target is decided, go on with other schedules until the budget is spent.
     pub whole_budget: bool,
+    /// Otherwise go on for so long, where an execution takes less: what was not provoked may have been so by chance, and what was
+    /// not recorded is no target.
+    pub second_look: Duration,
 }
 
 impl ProvokeSettings {
+    /// Whether executions are varied when every target is decided.
+    pub(crate) const fn varies(&self) -> bool {
+        self.whole_budget || !self.second_look.is_zero()
+    }
+
     /// A few executions for what nobody else could decide.
     pub const fn of_check(jobs: usize) -> Self {
         Self {
@@ -78,6 +86,7 @@ impl ProvokeSettings {
             strategy: Strategy::Targets,
             with_ordered: false,
             whole_budget: false,
+            second_look: Duration::ZERO,
         }
     }
 }
@@ -123,6 +132,8 @@ pub(crate) struct Campaign<'c, 'j, S: ?Sized> {
     known: Known,
     /// Executions of earlier campaigns.
     made: u64,
+    /// Behind it no execution begins that is as long as those before.
+    second_look: Deadline,
     tally: ProvokeTally,
 }
 
@@ -193,6 +204,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
             before,
             known,
             made,
+            second_look: Deadline::NEVER,
             tally,
         })
     }
@@ -232,6 +244,17 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         self.repeat_proven(observer)
     }
 
+    /// Varied executions are to be over by then.
+    pub(crate) fn look_again(&mut self, until: Deadline) {
+        let executions = u32::try_from(self.tally.executions).unwrap_or(u32::MAX).max(1);
+        let usual = (self.tally.deciding / executions).max(self.native);
+        self.second_look = until.less(usual);
+    }
+
+    pub(crate) fn looked_again(&self) -> bool {
+        self.second_look.is_over()
+    }
+
     /// So many more executions, each another way.
     pub(crate) fn vary(
         &mut self,
@@ -240,7 +263,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
         let mut made = 0;
-        while made < executions && !self.is_spent() {
+        while made < executions && !self.is_spent() && !self.second_look.is_over() {
             let share = (self.jobs() as u64).min(executions - made).min(self.left());
             let rounds: Vec<Round> = (0..share).filter_map(|_| self.plan.varied(draw)).collect();
             if rounds.is_empty() {

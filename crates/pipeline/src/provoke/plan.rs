@@ -211,7 +211,7 @@ impl Plan {
         let sites: BTreeSet<SiteId> = targets.iter().flat_map(|target| [target.sites.0, target.sites.1]).collect();
         let describe = Describe::new(trace, &sites);
         let mut executed: BTreeMap<SiteId, u64> = BTreeMap::new();
-        if strategy == Strategy::Random || settings.whole_budget {
+        if strategy == Strategy::Random || settings.varies() {
             for event in trace.events.iter().filter(|event| event.access().is_some()) {
                 *executed.entry(event.site).or_default() += 1;
             }
