@@ -88,9 +88,18 @@ pub struct Options {
     /// Seeds of each strategy that samples.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub seeds: u32,
+    /// Only these strategies.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(STRATEGIES))]
+    pub strategies: Vec<String>,
     /// The programs below this folder, instead of ours. Those that no strategy makes fail are listed, and do not count.
     #[arg(long, value_name = "FOLDER")]
     pub corpora: Option<PathBuf>,
+}
+
+impl Options {
+    fn strategies(&self) -> impl Iterator<Item = &'static str> {
+        STRATEGIES.into_iter().filter(|known| self.strategies.is_empty() || self.strategies.iter().any(|wanted| wanted == known))
+    }
 }
 
 pub fn run(options: &Options) -> Result<bool> {
@@ -141,7 +150,7 @@ fn measure(source: &Path, tool: &Path, folder: &Path, options: &Options) -> Resu
     let stressed = if options.selecting.quick { 20 } else { STRESS };
     let stress = (1..=stressed).find(|_| !ends_well(&native));
     let mut cells = Vec::new();
-    for strategy in STRATEGIES {
+    for strategy in options.strategies() {
         let store = folder.join(format!("{name}-{strategy}"));
         let (schedule, failure) = explore(tool, &ours, &store, strategy, None)?;
         let replayed = schedule.is_some() && replays(tool, &store)?;
@@ -215,7 +224,7 @@ fn bars_of(programs: &[ProgramResult], of_others: bool) -> Vec<Bar> {
         let missing: Vec<&str> = programs.iter().filter(|program| !fails(program)).map(|program| program.name.as_str()).collect();
         let found = if missing.is_empty() { "all".to_owned() } else { format!("all but {}", missing.join(", ")) };
         bars.push(Bar::holds("bugs found within 10 000 schedules", missing.is_empty(), found));
-        for strategy in STRATEGIES {
+        for strategy in compared(programs) {
             let found = cells_of(programs, strategy).filter(|cell| cell.schedule.is_some()).count();
             let name = format!("found by {strategy}");
             let bar = Bar::holds(&name, found == programs.len(), format!("{found} of {}", programs.len()));
@@ -225,12 +234,20 @@ fn bars_of(programs: &[ProgramResult], of_others: bool) -> Vec<Bar> {
     let found: Vec<&Cell> = programs.iter().flat_map(|program| &program.cells).filter(|cell| cell.schedule.is_some()).collect();
     let good = found.iter().filter(|cell| cell.replayed).count();
     bars.push(Bar::holds("minimised schedules that replay 20 of 20", good == found.len(), format!("{good} of {}", found.len())));
+    if ![STEERED, MEASURE].iter().all(|needed| compared(programs).any(|strategy| strategy == *needed)) {
+        return bars;
+    }
     let [ours, measure] = [STEERED, MEASURE].map(|strategy| overall(programs, strategy));
     bars.push(Bar::at_most("schedules of orders, beside those of pos", ours / measure, 0.5, " of them"));
     let most = |program: &ProgramResult| cells_of(std::slice::from_ref(program), STEERED).map(|cell| cell.mean().0).sum::<f64>();
     let most = programs.iter().filter(fails).map(most).fold(0.0, f64::max);
     bars.push(Bar::at_most("schedules of orders, where it needs most", most, 50.0, ""));
     bars
+}
+
+/// The strategies that took part.
+fn compared(programs: &[ProgramResult]) -> impl Iterator<Item = &'static str> {
+    programs.first().into_iter().flat_map(|program| &program.cells).map(|cell| cell.strategy)
 }
 
 fn cells_of<'p>(programs: &'p [ProgramResult], strategy: &str) -> impl Iterator<Item = &'p Cell> {
@@ -253,7 +270,7 @@ fn print(report: &Report) {
     println!("{}", report.command);
     println!("Executions until the program fails, geometric means of {seeds} seeds (> : some did not within the limit)");
     let mut titles = vec!["program", "stress"];
-    titles.extend(STRATEGIES);
+    titles.extend(compared(&report.programs));
     titles.push("failure");
     let mut table = Table::new(&titles);
     for program in &report.programs {
@@ -267,7 +284,7 @@ fn print(report: &Report) {
         table.row(row);
     }
     let mut row = vec!["all that fail".to_owned(), String::new()];
-    row.extend(STRATEGIES.map(|strategy| format!("{:.1}", overall(&report.programs, strategy))));
+    row.extend(compared(&report.programs).map(|strategy| format!("{:.1}", overall(&report.programs, strategy))));
     row.push(String::new());
     table.row(row);
     table.print();
