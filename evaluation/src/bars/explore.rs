@@ -154,14 +154,16 @@ fn measure(source: &Path, tool: &Path, folder: &Path, options: &Options) -> Resu
         let store = folder.join(format!("{name}-{strategy}"));
         let (schedule, failure) = explore(tool, &ours, &store, strategy, None)?;
         let replayed = schedule.is_some() && replays(tool, &store)?;
-        let seeds = if SAMPLED.contains(&strategy) && !options.selecting.quick { options.seeds } else { 1 };
-        let mut further = Vec::new();
+        cells.push(Cell { strategy, schedule, further: Vec::new(), failure, replayed });
+    }
+    // What nobody makes fail does not count.
+    let seeds = if options.selecting.quick || cells.iter().all(|cell| cell.schedule.is_none()) { 1 } else { options.seeds };
+    for cell in cells.iter_mut().filter(|cell| SAMPLED.contains(&cell.strategy)) {
         for seed in 1..seeds {
-            let store = folder.join(format!("{name}-{strategy}-{seed}"));
-            further.push(explore(tool, &ours, &store, strategy, Some(seed))?.0);
+            let store = folder.join(format!("{name}-{}-{seed}", cell.strategy));
+            cell.further.push(explore(tool, &ours, &store, cell.strategy, Some(seed))?.0);
             std::fs::remove_dir_all(&store).with_context(|| format!("cannot remove {}", store.display()))?;
         }
-        cells.push(Cell { strategy, schedule, further, failure, replayed });
     }
     Ok(ProgramResult { name, stress, stressed, cells })
 }
