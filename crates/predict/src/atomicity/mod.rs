@@ -128,7 +128,7 @@ struct Suspect<'u> {
 impl Units {
     /// Whether one call of a function makes both accesses, itself or by what it calls.
     fn are_near(&self, one: EventIndex, other: EventIndex) -> bool {
-        let [one, other] = [one, other].map(|access| self.calls.get(&access));
+        let [one, other] = [one, other].map(|access| self.calls(access));
         one.zip(other).is_some_and(|(one, other)| calls::are_of_one(one, other))
     }
 }

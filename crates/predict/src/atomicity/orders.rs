@@ -70,7 +70,7 @@ impl Orders<'_, '_, '_> {
     }
 
     fn held(&self, access: EventIndex) -> &[EventIndex] {
-        self.units.held.get(&access).map_or(&[], Vec::as_slice)
+        self.units.held(access)
     }
 
     /// Whether a lock is held from the first unit to behind the second that the other thread takes, too.

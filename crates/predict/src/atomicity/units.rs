@@ -4,7 +4,7 @@ use super::calls::{Around, Calls};
 use rashomon_event::{Address, AtomicOp, Deadline, Event, EventIndex, EventKind, ThreadId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Units of one variable and guard that are kept, so that a hot counter does not take all memory.
+/// Units of one variable and guard that are kept, so that a hot counter does not take all memory. Their numbers fit in 16 bits.
 const MOST_UNITS: usize = 4096;
 
 /// What guards a unit.
@@ -47,9 +47,9 @@ pub(super) struct Variable {
     /// In the order of their first accesses.
     pub units: Vec<Unit>,
     /// Numbers of the units that write, in the order of their first writes.
-    writers: Vec<usize>,
+    writers: Vec<u16>,
     /// Of those that read, likewise.
-    readers: Vec<usize>,
+    readers: Vec<u16>,
 }
 
 /// One pass over the trace.
@@ -59,13 +59,74 @@ pub(super) struct Units {
     pub by_variable: Vec<Variable>,
     /// The end of each section, by its acquisition.
     pub ends: FxHashMap<EventIndex, EventIndex>,
-    /// Of each guarded access of a unit, what was held: acquisitions, oldest first.
-    pub held: FxHashMap<EventIndex, Vec<EventIndex>>,
-    /// And the calls that it belongs to.
-    pub calls: FxHashMap<EventIndex, Around>,
+    surroundings: Surroundings,
+}
+
+/// What holds at the guarded accesses of units: there are as many of them as events, and few things that hold.
+#[derive(Default)]
+struct Surroundings {
+    /// In the order of the accesses.
+    accesses: Vec<Surrounded>,
+    /// Acquisitions, oldest first.
+    held: Vec<Box<[EventIndex]>>,
+    calls: Vec<Around>,
+    /// By thread, the latest of both, as long as it holds.
+    latest: Vec<(Option<u32>, Option<u32>)>,
+}
+
+/// An access, and numbers of what was held and of the calls that it belongs to.
+struct Surrounded {
+    access: EventIndex,
+    held: u32,
+    calls: u32,
+}
+
+impl Surroundings {
+    /// The thread acquires or releases something.
+    fn change(&mut self, thread: ThreadId) {
+        if let Some((held, _)) = self.latest.get_mut(thread.index()) {
+            *held = None;
+        }
+    }
+
+    fn add(&mut self, thread: ThreadId, access: EventIndex, around: Around, acquired: impl Iterator<Item = EventIndex>) {
+        if self.latest.len() <= thread.index() {
+            self.latest.resize(thread.index() + 1, (None, None));
+        }
+        let (held, calls) = &mut self.latest[thread.index()];
+        // There are no more of them than events, whose numbers have 32 bits.
+        let held = *held.get_or_insert_with(|| {
+            self.held.push(acquired.collect());
+            self.held.len() as u32 - 1
+        });
+        let calls = match *calls {
+            Some(number) if self.calls[number as usize] == around => number,
+            _ => {
+                self.calls.push(around);
+                *calls.insert(self.calls.len() as u32 - 1)
+            }
+        };
+        self.accesses.push(Surrounded { access, held, calls });
+    }
+
+    fn of(&self, access: EventIndex) -> Option<&Surrounded> {
+        let at = self.accesses.binary_search_by_key(&access, |known| known.access).ok()?;
+        self.accesses.get(at)
+    }
 }
 
 impl Units {
+    /// What was held at a guarded access: acquisitions, oldest first.
+    pub fn held(&self, access: EventIndex) -> &[EventIndex] {
+        let known = self.surroundings.of(access);
+        known.map_or(&[], |known| &self.surroundings.held[known.held as usize])
+    }
+
+    /// The calls that a guarded access belongs to.
+    pub fn calls(&self, access: EventIndex) -> Option<&Around> {
+        self.surroundings.of(access).map(|known| &self.surroundings.calls[known.calls as usize])
+    }
+
     pub fn of(trace: &Trace, deadline: Deadline) -> Self {
         let shared = variables_of_several(trace, deadline);
         let mut numbers: FxHashMap<(Address, Guard), usize> = FxHashMap::default();
@@ -77,11 +138,18 @@ impl Units {
             let Some(held) = open.get_mut(event.thread.index()) else { continue };
             let around = calls.around(event.thread, event.context);
             match event.kind {
-                EventKind::Acquire { lock, .. } => held.push((lock, index, false)),
-                EventKind::WaitEnd { mutex, .. } => held.push((mutex, index, true)),
+                EventKind::Acquire { lock, .. } => {
+                    held.push((lock, index, false));
+                    units.surroundings.change(event.thread);
+                }
+                EventKind::WaitEnd { mutex, .. } => {
+                    held.push((mutex, index, true));
+                    units.surroundings.change(event.thread);
+                }
                 EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } => {
                     if let Some(at) = held.iter().rposition(|(other, ..)| *other == lock) {
                         let (_, acquired, _) = held.remove(at);
+                        units.surroundings.change(event.thread);
                         units.ends.insert(acquired, index);
                     }
                 }
@@ -111,12 +179,12 @@ impl Units {
                 };
                 let (read, wrote) = (all[at].read.is_some(), all[at].write.is_some());
                 is_kept |= all[at].add(event, index);
-                readers.extend((!read && all[at].read.is_some()).then_some(at));
-                writers.extend((!wrote && all[at].write.is_some()).then_some(at));
+                readers.extend((!read && all[at].read.is_some()).then_some(at as u16));
+                writers.extend((!wrote && all[at].write.is_some()).then_some(at as u16));
             }
             if is_kept {
-                units.held.insert(index, held.iter().map(|&(_, begin, _)| begin).collect());
-                units.calls.insert(index, around);
+                let acquired = held.iter().map(|&(_, begin, _)| begin);
+                units.surroundings.add(event.thread, index, around, acquired);
             }
         }
         units
@@ -134,7 +202,7 @@ impl Variable {
 
     /// Units with this kind of access, and the first one.
     pub fn with(&self, kind: Kind) -> impl Iterator<Item = (&Unit, EventIndex)> {
-        let all = self.all(kind).iter().map(|number| &self.units[*number]);
+        let all = self.all(kind).iter().map(|number| &self.units[usize::from(*number)]);
         all.filter_map(move |unit| Some((unit, unit.first(kind)?)))
     }
 
@@ -142,13 +210,13 @@ impl Variable {
     pub fn between(&self, range: [EventIndex; 2], thread: ThreadId, kind: Kind) -> impl Iterator<Item = (&Unit, EventIndex)> {
         let [one, other] = range;
         let all = self.all(kind);
-        let begin = all.partition_point(|number| self.units[*number].first(kind) <= Some(one));
-        let later = all[begin..].iter().map(|number| &self.units[*number]);
+        let begin = all.partition_point(|number| self.units[usize::from(*number)].first(kind) <= Some(one));
+        let later = all[begin..].iter().map(|number| &self.units[usize::from(*number)]);
         let later = later.filter_map(move |unit| Some((unit, unit.first(kind)?))).take_while(move |(_, at)| *at < other);
         later.filter(move |(unit, _)| unit.thread != thread)
     }
 
-    fn all(&self, kind: Kind) -> &[usize] {
+    fn all(&self, kind: Kind) -> &[u16] {
         match kind {
             Kind::Read => &self.readers,
             Kind::Write => &self.writers,
