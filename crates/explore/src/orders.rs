@@ -7,7 +7,8 @@
 //! execution enforces them (`rashomon_logic::orders`) and decides as POS does where they say nothing; in long executions by
 //! priorities of threads, since each change of the running thread takes time.
 //!
-//! An order of an object that was seen is not drawn again until many draws find no other. Half of the orders are drawn anew; the
+//! An order of an object that was seen is not drawn again until many draws find no other; in short executions, where few orders
+//! are possible, nor are orders of all objects that came together. Half of the orders are drawn anew; the
 //! others go on from one that showed something new, up to a point, and are drawn from there: an error that needs a long order is
 //! found part by part, where the program shows the parts. What an execution failed behind is avoided from then on, as it would
 //! keep all that comes later from being tried: two steps of it are turned round.
@@ -52,6 +53,8 @@ const TRIES: u32 = 2;
 const DRY: u32 = 3;
 /// Of so many plans of long executions one takes apart what a thread does at an object at once.
 const APART: u64 = 4;
+/// Draws for orders of all objects that did not come together.
+const DRAWS_OF_ALL: u32 = 16;
 /// Orders of an object that are avoided, the latest.
 const MOST_AVOIDED: usize = 8;
 
@@ -82,6 +85,8 @@ pub struct Orders {
     objects: HashMap<u64, Object>,
     kept: VecDeque<Shape>,
     shapes: HashSet<u64>,
+    /// In short executions: orders of all objects together that came, or were asked for.
+    together: HashSet<u64>,
     /// How often an order was asked for and did not come; never again after it came once.
     vain: HashMap<Order, u32>,
     met: HashSet<Order>,
@@ -104,6 +109,11 @@ fn changes(sequence: &[u32]) -> Sequence {
     changes
 }
 
+/// What tells the orders of all objects, whichever of them was decided first.
+fn hash_of_all<'o>(orders: impl Iterator<Item = (u64, &'o [u32])>) -> u64 {
+    orders.map(|order| hash(&order)).fold(0, u64::wrapping_add)
+}
+
 /// What a plan orders so far.
 #[derive(Default)]
 struct Planned {
@@ -124,6 +134,7 @@ impl Orders {
             objects: HashMap::new(),
             kept: VecDeque::new(),
             shapes: HashSet::new(),
+            together: HashSet::new(),
             vain: HashMap::new(),
             met: HashSet::new(),
             seen: 0,
@@ -197,6 +208,17 @@ impl Orders {
             known.dry = known.dry.saturating_add(1);
         }
         second.unwrap_or_else(|| units.nearest(&base))
+    }
+
+    /// The execution that the next plan is made from: the one that did most, the latest, or any, as what fails is cut short.
+    fn choose(&mut self) -> usize {
+        let most = (0..self.kept.len()).max_by_key(|&nth| self.kept[nth].events()).unwrap_or(0);
+        match self.random.below(4) {
+            0 | 1 => most,
+            2 | 3 if self.is_long() && self.random.below(2) == 0 => most,
+            2 => self.kept.len() - 1,
+            _ => self.below(self.kept.len()),
+        }
     }
 
     /// Orders for the objects of an execution, and what was drawn.
@@ -294,6 +316,10 @@ impl Orders {
         let shape = Shape::of(log, &asked);
         self.judge(orders, &shape.positions);
         let is_long = self.is_long();
+        if !is_long {
+            let came: Vec<(u64, Sequence)> = shape.objects.iter().map(|(object, events)| (*object, sequence(events))).collect();
+            self.together.insert(hash_of_all(came.iter().map(|(object, order)| (*object, order.as_slice()))));
+        }
         let mut threads: BTreeMap<u64, BTreeMap<u32, Vec<u64>>> = BTreeMap::new();
         for (object, events) in &shape.objects {
             let of = threads.entry(*object).or_default();
@@ -350,17 +376,16 @@ impl Search for Orders {
         self.given += 1;
         let (mut orders, mut drawn) = (Vec::new(), Vec::new());
         if !self.kept.is_empty() && self.random.below(UNORDERED) != 0 {
-            // The one that did most, the latest, or any: what fails is cut short.
-            let most = (0..self.kept.len()).max_by_key(|&nth| self.kept[nth].events()).unwrap_or(0);
-            let nth = match self.random.below(4) {
-                0 | 1 => most,
-                2 | 3 if self.is_long() && self.random.below(2) == 0 => most,
-                2 => self.kept.len() - 1,
-                _ => self.below(self.kept.len()),
-            };
-            let shape = std::mem::take(&mut self.kept[nth]);
-            (orders, drawn) = self.plan(&shape);
-            self.kept[nth] = shape;
+            for _ in 0..DRAWS_OF_ALL {
+                let nth = self.choose();
+                let shape = std::mem::take(&mut self.kept[nth]);
+                (orders, drawn) = self.plan(&shape);
+                self.kept[nth] = shape;
+                let all = hash_of_all(drawn.iter().map(|(object, order)| (*object, order.as_slice())));
+                if self.is_long() || self.together.insert(all) {
+                    break;
+                }
+            }
         }
         self.open.push_back(drawn);
         let sampling = Sampling::Ordered { pos: self.steps <= MOST_OF_POS };
@@ -410,90 +435,4 @@ impl Search for Orders {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::log::{Pending, Step};
-    use rashomon_abi::exploration::Operation;
-    use rashomon_abi::record::AccessClass;
-
-    const DATA: u64 = 0x3000;
-    const OTHER: u64 = 0x4000;
-
-    /// Each thread writes both, in the order of these threads.
-    fn log(order: &[u32]) -> Log {
-        let step = |thread: u32, object: u64| {
-            let operation = Operation { object, bytes: 4, class: AccessClass::Write as u64, ..Operation::default() };
-            let does = Pending { operation, site: u64::from(thread) + 1, ..Pending::default() };
-            Step { thread, enabled: u64::MAX, asleep: 0, waiting: 0, does, after: None }
-        };
-        let steps = order.iter().flat_map(|&thread| [step(thread, DATA), step(thread, OTHER)]).collect();
-        Log { steps, ..Log::default() }
-    }
-
-    /// The steps of a log as a plan orders them, the first that may be next.
-    fn obeyed(log: &Log, plan: &Plan) -> Log {
-        let id = |nth: usize| {
-            let (step, of) = (&log.steps[nth], |step: &Step| (step.thread, step.does.operation.object));
-            let number = log.steps[..nth].iter().filter(|earlier| of(earlier) == of(step)).count() as u64;
-            StepId { thread: step.thread, place: step.does.operation.object, number }
-        };
-        let mut open: Vec<usize> = (0..log.steps.len()).collect();
-        let mut made: Vec<usize> = Vec::new();
-        while !open.is_empty() {
-            let may = |&nth: &usize| {
-                let first_of_thread = open.iter().all(|&other| other >= nth || log.steps[other].thread != log.steps[nth].thread);
-                let done = |step: &StepId| made.iter().any(|&done| id(done) == *step);
-                first_of_thread && plan.orders.iter().all(|order| order.then != id(nth) || done(&order.first))
-            };
-            let next = *open.iter().find(|nth| may(nth)).expect("the orders of a plan contradict nothing");
-            made.push(next);
-            open.retain(|&other| other != next);
-        }
-        Log { steps: made.into_iter().map(|nth| log.steps[nth].clone()).collect(), ..Log::default() }
-    }
-
-    #[test]
-    fn the_first_execution_orders_nothing() {
-        let mut search = Orders::new(0);
-        assert!(search.next().is_some_and(|plan| plan.orders.is_empty() && plan.sampling == Sampling::Ordered { pos: true }));
-    }
-
-    #[test]
-    fn all_orders_of_an_object_come_and_none_contradicts_another() {
-        let mut search = Orders::new(0);
-        let first = log(&[0, 1, 2, 3]);
-        let plan = search.next().expect("it has no end");
-        search.learn(&plan, &first, End::None);
-        for _ in 0..60 {
-            let plan = search.next().expect("it has no end");
-            search.learn(&plan, &obeyed(&first, &plan), End::None);
-        }
-        assert_eq!(search.objects[&DATA].seen.len(), 24, "all orders of four threads");
-        assert_eq!(search.objects[&OTHER].seen.len(), 24);
-        assert!(search.vain.is_empty());
-    }
-
-    #[test]
-    fn what_never_comes_is_not_asked_for_again() {
-        let mut search = Orders::new(0);
-        let always = log(&[0, 1]);
-        for _ in 0..100 {
-            let plan = search.next().expect("it has no end");
-            search.learn(&plan, &always, End::None);
-        }
-        let late: Vec<Plan> = (0..20).filter_map(|_| search.next()).collect();
-        assert!(late.iter().flat_map(|plan| &plan.orders).all(|order| order.first.thread == 0), "{late:?}");
-    }
-
-    #[test]
-    fn where_nothing_is_shared_it_ends() {
-        let mut search = Orders::new(0);
-        let mut given = 0;
-        while let Some(plan) = search.next() {
-            search.learn(&plan, &log(&[0]), End::None);
-            given += 1;
-            assert!(given < 1_000);
-        }
-        assert_eq!(given, UNORDERED_AT_MOST);
-    }
-}
+mod tests;

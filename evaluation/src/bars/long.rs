@@ -95,23 +95,20 @@ fn look(by: &'static str, arguments: &[&str], budget: u32, tool: &Path, binary: 
     let store = binary.with_extension(by);
     let mut command = Command::new(tool);
     command.args(["--quiet", if arguments.is_empty() { "check" } else { "explore" }]).args(arguments);
-    command.args(["--fail-on", "never", "--budget", &budget.to_string(), "--output"]).arg(&store).arg("--").arg(binary);
+    let json = binary.with_extension(format!("{by}.json"));
+    command.args(["--fail-on", "never", "--budget", &budget.to_string(), "--output"]).arg(&store).arg("--json").arg(&json);
+    command.arg("--").arg(binary);
     let begin = Instant::now();
     let output = command.stdin(Stdio::null()).output().context("cannot start the tool")?;
     let seconds = begin.elapsed().as_secs_f64();
     if !output.status.success() {
         bail!("{by} of {} failed ({})\n{}", binary.display(), output.status, String::from_utf8_lossy(&output.stderr));
     }
-    let findings = store.join("findings");
-    let mut errors = BTreeSet::new();
-    for entry in std::fs::read_dir(&findings).into_iter().flatten() {
-        let path = entry.with_context(|| format!("cannot list {}", findings.display()))?.path();
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let finding: Value = serde_json::from_str(&text).with_context(|| format!("{}", path.display()))?;
-        if finding["verdict"] == "proven" {
-            errors.extend(errors_in(&text));
-        }
-    }
+    let text = std::fs::read_to_string(&json).with_context(|| format!("cannot read {}", json.display()))?;
+    let report: Value = serde_json::from_str(&text).with_context(|| format!("{}", json.display()))?;
+    let findings = report["findings"].as_array().with_context(|| format!("no findings in {}", json.display()))?;
+    let proven = findings.iter().filter(|finding| finding["verdict"] == "proven");
+    let errors = proven.flat_map(|finding| errors_in(&finding.to_string())).collect();
     // Recordings of long executions are large.
     std::fs::remove_dir_all(&store).with_context(|| format!("cannot remove {}", store.display()))?;
     Ok(Shown { by, errors, seconds })

@@ -11,7 +11,7 @@ pub struct ExploreOptions {
     /// How schedules are chosen. Sampled: random, pct (random thread priorities), pos (random priorities of operations),
     /// reads-from (reads are steered to inputs that they have not had), orders (the accesses of each rarely touched object come
     /// in an order that they have not had). Exhaustive: dpor (partial-order reduction), preemptions (few preemptions first).
-    #[arg(long, value_name = "STRATEGY", default_value = "pos")]
+    #[arg(long, value_name = "STRATEGY", default_value = "orders")]
     pub strategy: Strategy,
     /// The most schedules to try.
     #[arg(long, value_name = "N", default_value_t = 10_000)]

@@ -1,0 +1,85 @@
+use super::*;
+use crate::log::{Pending, Step};
+use rashomon_abi::exploration::Operation;
+use rashomon_abi::record::AccessClass;
+
+const DATA: u64 = 0x3000;
+const OTHER: u64 = 0x4000;
+
+/// Each thread writes both, in the order of these threads.
+fn log(order: &[u32]) -> Log {
+    let step = |thread: u32, object: u64| {
+        let operation = Operation { object, bytes: 4, class: AccessClass::Write as u64, ..Operation::default() };
+        let does = Pending { operation, site: u64::from(thread) + 1, ..Pending::default() };
+        Step { thread, enabled: u64::MAX, asleep: 0, waiting: 0, does, after: None }
+    };
+    let steps = order.iter().flat_map(|&thread| [step(thread, DATA), step(thread, OTHER)]).collect();
+    Log { steps, ..Log::default() }
+}
+
+/// The steps of a log as a plan orders them, the first that may be next.
+fn obeyed(log: &Log, plan: &Plan) -> Log {
+    let id = |nth: usize| {
+        let (step, of) = (&log.steps[nth], |step: &Step| (step.thread, step.does.operation.object));
+        let number = log.steps[..nth].iter().filter(|earlier| of(earlier) == of(step)).count() as u64;
+        StepId { thread: step.thread, place: step.does.operation.object, number }
+    };
+    let mut open: Vec<usize> = (0..log.steps.len()).collect();
+    let mut made: Vec<usize> = Vec::new();
+    while !open.is_empty() {
+        let may = |&nth: &usize| {
+            let first_of_thread = open.iter().all(|&other| other >= nth || log.steps[other].thread != log.steps[nth].thread);
+            let done = |step: &StepId| made.iter().any(|&done| id(done) == *step);
+            first_of_thread && plan.orders.iter().all(|order| order.then != id(nth) || done(&order.first))
+        };
+        let next = *open.iter().find(|nth| may(nth)).expect("the orders of a plan contradict nothing");
+        made.push(next);
+        open.retain(|&other| other != next);
+    }
+    Log { steps: made.into_iter().map(|nth| log.steps[nth].clone()).collect(), ..Log::default() }
+}
+
+#[test]
+fn the_first_execution_orders_nothing() {
+    let mut search = Orders::new(0);
+    assert!(search.next().is_some_and(|plan| plan.orders.is_empty() && plan.sampling == Sampling::Ordered { pos: true }));
+}
+
+#[test]
+fn all_orders_of_an_object_come_and_none_contradicts_another() {
+    let mut search = Orders::new(0);
+    let first = log(&[0, 1, 2, 3]);
+    let plan = search.next().expect("it has no end");
+    search.learn(&plan, &first, End::None);
+    for _ in 0..60 {
+        let plan = search.next().expect("it has no end");
+        search.learn(&plan, &obeyed(&first, &plan), End::None);
+    }
+    assert_eq!(search.objects[&DATA].seen.len(), 24, "all orders of four threads");
+    assert_eq!(search.objects[&OTHER].seen.len(), 24);
+    assert!(search.vain.is_empty());
+}
+
+#[test]
+fn what_never_comes_is_not_asked_for_again() {
+    let mut search = Orders::new(0);
+    let always = log(&[0, 1]);
+    for _ in 0..100 {
+        let plan = search.next().expect("it has no end");
+        search.learn(&plan, &always, End::None);
+    }
+    let late: Vec<Plan> = (0..20).filter_map(|_| search.next()).collect();
+    assert!(late.iter().flat_map(|plan| &plan.orders).all(|order| order.first.thread == 0), "{late:?}");
+}
+
+#[test]
+fn where_nothing_is_shared_it_ends() {
+    let mut search = Orders::new(0);
+    let mut given = 0;
+    while let Some(plan) = search.next() {
+        search.learn(&plan, &log(&[0]), End::None);
+        given += 1;
+        assert!(given < 1_000);
+    }
+    assert_eq!(given, UNORDERED_AT_MOST);
+}
