@@ -14,6 +14,7 @@ use crate::common::compile::succeed;
 use crate::common::options::Selecting;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
+use rashomon_event::counted;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,6 +35,8 @@ const MOST_OF_FURTHER: u32 = 2_000;
 /// What steers, in a check too, and what it is measured by: it has to need half as many schedules.
 const STEERED: &str = "orders";
 const MEASURE: &str = "pos";
+/// Programs that need so many by that measure take a search.
+const MORE: f64 = 10.0;
 /// Longer than any of the programs takes.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -241,8 +244,14 @@ fn bars_of(programs: &[ProgramResult], of_others: bool) -> Vec<Bar> {
     }
     let [ours, measure] = [STEERED, MEASURE].map(|strategy| overall(programs, strategy));
     bars.push(Bar::at_most("schedules of orders, beside those of pos", ours / measure, 0.5, " of them"));
-    let most = |program: &ProgramResult| cells_of(std::slice::from_ref(program), STEERED).map(|cell| cell.mean().0).sum::<f64>();
-    let most = programs.iter().filter(fails).map(most).fold(0.0, f64::max);
+    // A program that fails in the first executions of any strategy leaves nothing to be saved.
+    let long = |program: &&ProgramResult| mean_of(program, MEASURE) > MORE;
+    let long: Vec<&ProgramResult> = programs.iter().filter(fails).filter(long).collect();
+    // Of nothing it is missed.
+    let ratio = geometric_mean(long.iter().map(|program| mean_of(program, STEERED) / mean_of(program, MEASURE)));
+    let name = format!("the same, in the {} where pos needs more than {MORE}", counted(long.len() as u64, "program"));
+    bars.push(Bar::at_most(&name, ratio, 0.5, " of them"));
+    let most = programs.iter().filter(fails).map(|program| mean_of(program, STEERED)).fold(0.0, f64::max);
     bars.push(Bar::at_most("schedules of orders, where it needs most", most, 50.0, ""));
     bars
 }
@@ -250,6 +259,11 @@ fn bars_of(programs: &[ProgramResult], of_others: bool) -> Vec<Bar> {
 /// The strategies that took part.
 fn compared(programs: &[ProgramResult]) -> impl Iterator<Item = &'static str> {
     programs.first().into_iter().flat_map(|program| &program.cells).map(|cell| cell.strategy)
+}
+
+/// 0 if the strategy did not take part.
+fn mean_of(program: &ProgramResult, strategy: &str) -> f64 {
+    cells_of(std::slice::from_ref(program), strategy).map(|cell| cell.mean().0).sum()
 }
 
 fn cells_of<'p>(programs: &'p [ProgramResult], strategy: &str) -> impl Iterator<Item = &'p Cell> {
