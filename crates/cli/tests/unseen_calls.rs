@@ -1,7 +1,7 @@
 //! Calls into code that is not seen, which `check` and `record` keep: programs of `tests/programs/unseen`, each with a library
-//! without instrumentation (the same file, compiled with `LIBRARY` defined). A place that matters is marked `@N` at the end of its
-//! line. `// race: N M`: these two race, which has to be proven. `// ordered: N M`: the library orders them, which nobody may
-//! report. Those of `tests/programs/installed` are linked with libraries as Debian has them (`// package:`, the name for
+//! without instrumentation (the same file, compiled with `LIBRARY` defined). A place that matters is marked `@N` at the end of
+//! its line. `// race: N M`: these two race, which has to be proven. `// ordered: N M`: the library orders them, which nobody
+//! may report. Those of `tests/programs/installed` are linked with libraries as Debian has them (`// package:`, the name for
 //! pkg-config).
 
 mod support;
@@ -254,6 +254,6 @@ macro_rules! programs {
 }
 
 programs! {
-    account barrier callbacks counter disjoint event_loop flag learned lock mailbox ordinary_wait overlapping pure queue registered
-    semaphore singleton static_flag transitive two_locks
+    account barrier callbacks counter disjoint event_loop flag learned lock mailbox ordinary_wait overlapping pure queue
+    registered semaphore singleton static_flag transitive two_locks
 }
