@@ -12,11 +12,25 @@ extern "C" {
  * threads in varying order: `rashomon provoke` then recognises a thread by this name, and not by which thread created it. */
 void rashomon_thread_id(uint64_t identity) __attribute__((weak));
 
+/* Calls of a library that was built without instrumentation (by its SONAME, such as "libfoo.so.1") are taken to use all its
+ * static variables. Where some are named, they are taken to use those alone; no bytes: none of them matters. */
+void rashomon_library_global(const char *library, const volatile void *address, uint64_t bytes) __attribute__((weak));
+
+/* Calls of the library also use this memory, though no argument and no variable that is seen leads there: the address is kept in
+ * a form of its own, say, or by the kernel. */
+void rashomon_library_reaches(const char *library, const volatile void *address, uint64_t bytes) __attribute__((weak));
+
 #ifdef __cplusplus
 }
 #endif
 
 /* Does nothing where Rashomon is not there. */
 #define RASHOMON_THREAD_ID(identity) ((void)(rashomon_thread_id ? (rashomon_thread_id(identity), 0) : 0))
+#define RASHOMON_LIBRARY_GLOBAL(library, variable) \
+    ((void)(rashomon_library_global ? (rashomon_library_global(library, &(variable), sizeof(variable)), 0) : 0))
+#define RASHOMON_LIBRARY_WITHOUT_GLOBALS(library) \
+    ((void)(rashomon_library_global ? (rashomon_library_global(library, 0, 0), 0) : 0))
+#define RASHOMON_LIBRARY_REACHES(library, address, bytes) \
+    ((void)(rashomon_library_reaches ? (rashomon_library_reaches(library, address, bytes), 0) : 0))
 
 #endif

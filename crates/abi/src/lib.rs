@@ -37,6 +37,10 @@ pub const DETECT_VARIABLE: &str = "RASHOMON_DETECT";
 /// Environment variable that names the session directory. Unset: the runtime lets the program run unobserved, or detects.
 pub const SESSION_VARIABLE: &str = "RASHOMON_SESSION";
 
+/// Environment variable with the variables of libraries without instrumentation that `--library-global` names, separated by
+/// commas.
+pub const GLOBALS_VARIABLE: &str = "RASHOMON_LIBRARY_GLOBALS";
+
 /// Environment variable with ThreadSanitizer's options: `name=value`, separated by colons, commas or white space.
 pub const OPTIONS_VARIABLE: &str = "TSAN_OPTIONS";
 

@@ -25,8 +25,8 @@ pub mod trust;
 pub mod witness;
 
 use crate::arguments::{
-    Colour, ConfirmOptions, FailOn, Filter, FilterOptions, LookOptions, PredictEngine, ReportFile, ReportOptions, RunOptions,
-    Show, Switch,
+    CallsName, Colour, ConfirmOptions, FailOn, Filter, FilterOptions, LookOptions, PredictEngine, ReportFile, ReportOptions,
+    RunOptions, Show, Switch,
 };
 use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::excerpts::with_sources;
@@ -214,7 +214,7 @@ pub fn settings_for(
             call_timeout: CALL_TIMEOUT,
             base_time_nanoseconds,
             accesses: accesses(&run.filter),
-            unseen_calls: run.filter.unseen_calls.map_or(UnseenCalls::Unrecorded, UnseenCalls::from),
+            unseen_calls: calls(&run.filter),
             dependences: run.filter.dependences,
         },
         expected_exit: confirm.and_then(|confirm| confirm.expect_exit),
@@ -263,6 +263,15 @@ const fn accesses(options: &FilterOptions) -> Accesses {
     }
 }
 
+/// Unless somebody asks, those that predictions need: from a filtered recording nothing is predicted.
+fn calls(options: &FilterOptions) -> UnseenCalls {
+    match options.unseen_calls {
+        Some(which) => which.into(),
+        None if options.filter == Filter::Tree => UnseenCalls::Unrecorded,
+        None => UnseenCalls::Needed,
+    }
+}
+
 /// For what needs to know how often accesses happened, and what they saw.
 pub fn refuse_filter(options: &FilterOptions, command: &str) -> Result<()> {
     if options.filter != Filter::None {
@@ -271,8 +280,11 @@ pub fn refuse_filter(options: &FilterOptions, command: &str) -> Result<()> {
              `rashomon record`"
         );
     }
-    if options.unseen_calls.is_some() {
+    if options.unseen_calls.is_some_and(|which| which != CallsName::Off) {
         bail!("--unseen-calls is for `rashomon check` and `rashomon record`, not for `{command}`");
+    }
+    if !options.library_globals.is_empty() {
+        bail!("--library-global is for `rashomon check` and `rashomon record`, not for `{command}`");
     }
     Ok(())
 }

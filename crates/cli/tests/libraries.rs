@@ -89,29 +89,20 @@ fn count(report: &Value, status: &str) -> usize {
 fn what_a_hidden_lock_orders_is_neither_predicted_nor_proven() {
     let place = Place::new();
     build(&place, "libhidden.so.3", HIDDEN, LOCKED);
+    let everything = ["--budget", "20", "--json", "report.json", "--show", "everything"];
     for seed in ["1", "2", "3"] {
         let output = format!("store-{seed}");
-        let ended = place.rashomon(&[
-            "check",
-            "--seed",
-            seed,
-            "--budget",
-            "20",
-            "--json",
-            "report.json",
-            "--show",
-            "everything",
-            "-o",
-            &output,
-            "--",
-            "./program",
-        ]);
+        let arguments = ["check", "--unseen-calls=off", "--seed", seed, "-o", &output];
+        let ended = place.rashomon(&[&arguments[..], &everything, &["--", "./program"]].concat());
         let ended = ended.expect(0, &["0 proven, 0 predicted", "libhidden.so.3"]);
         let report = place.json("report.json");
         for lost in report["lost"].as_array().into_iter().flatten() {
             assert_eq!(lost["library"], "libhidden.so.3", "{ended}");
             assert!(ended.err.contains("--trust-library libhidden.so.3 if they do not"), "{ended}");
         }
+        let output = format!("calls-{seed}");
+        let arguments = ["check", "--seed", seed, "-o", &output];
+        place.rashomon(&[&arguments[..], &everything, &["--", "./program"]].concat()).expect(0, &["0 proven, 0 predicted"]);
     }
 }
 
@@ -119,7 +110,7 @@ fn what_a_hidden_lock_orders_is_neither_predicted_nor_proven() {
 fn a_library_that_is_trusted_turns_nothing_off_and_the_store_remembers() {
     let place = Place::new();
     build(&place, "libpure.so.1", PURE, CALLER);
-    place.rashomon(&["record", "-o", "store", "--", "./program"]).expect(0, &[]);
+    place.rashomon(&["record", "--unseen-calls=off", "-o", "store", "--", "./program"]).expect(0, &[]);
     let lost = "note: libpure.so.1: 1 suspicion was not predicted because its calls may order threads; \
         --trust-library libpure.so.1 if they do not";
     place.rashomon(&["predict", "--json", "before.json", "--show", "everything", "store"]).expect(0, &["0 predicted", lost]);
@@ -137,8 +128,39 @@ fn a_library_that_is_trusted_turns_nothing_off_and_the_store_remembers() {
         assert_eq!((count(&after, "predicted"), after["lost"].as_array().map(Vec::len)), (1, Some(0)), "{ended}");
     }
     // A library of another name is not meant.
-    place.rashomon(&["record", "--trust-library", "libpur", "-o", "other", "--", "./program"]).expect(0, &[]);
+    let record = ["record", "--unseen-calls=off", "--trust-library", "libpur", "-o", "other", "--", "./program"];
+    place.rashomon(&record).expect(0, &[]);
     place.rashomon(&["predict", "other"]).expect(0, &["0 predicted", lost]);
+}
+
+#[test]
+fn a_library_whose_calls_are_recorded_turns_nothing_off() {
+    let place = Place::new();
+    build(&place, "libpure.so.1", PURE, CALLER);
+    place.rashomon(&["record", "-o", "store", "--", "./program"]).expect(0, &[]);
+    let ended = place.rashomon(&["predict", "--json", "report.json", "store"]).expect(0, &["1 predicted"]);
+    let report = place.json("report.json");
+    assert_eq!((count(&report, "predicted"), report["lost"].as_array().map(Vec::len)), (1, Some(0)), "{ended}");
+}
+
+/// A program that calls no such library is recorded as if nobody asked for its calls; one that does is not.
+#[test]
+fn without_such_a_library_recordings_are_the_same() {
+    let place = Place::new();
+    let operations = |store: &str| -> Vec<String> {
+        let ended = place.rashomon(&["trace", "stat", store]).expect(0, &[]);
+        let lines = ended.out.lines().filter(|line| line.starts_with("  Call") || line.starts_with("operations"));
+        lines.map(str::to_owned).collect()
+    };
+    for (library, differs) in [("libz.so.1", false), ("libpure.so.1", true)] {
+        build(&place, library, PURE, CALLER);
+        let stores = ["with", "without"].map(|which| format!("{which}-{library}"));
+        place.rashomon(&["record", "-o", &stores[0], "--", "./program"]).expect(0, &[]);
+        place.rashomon(&["record", "--unseen-calls=off", "-o", &stores[1], "--", "./program"]).expect(0, &[]);
+        let [with, without] = stores.map(|store| operations(&store));
+        assert_eq!(with != without, differs, "{library}: {with:?} {without:?}");
+        assert_eq!(with.iter().any(|line| line.contains("CallBegin")), differs, "{library}: {with:?}");
+    }
 }
 
 #[test]

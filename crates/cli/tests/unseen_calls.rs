@@ -1,7 +1,8 @@
-//! `--unseen-calls`: programs of `tests/programs/unseen`, each with a library without instrumentation (the same file, compiled
-//! with `LIBRARY` defined). A place that matters is marked `@N` at the end of its line. `// race: N M`: these two race, which has
-//! to be proven. `// ordered: N M`: the library orders them, which nobody may report. Those of `tests/programs/installed` are
-//! linked with libraries as Debian has them (`// package:`, the name for pkg-config).
+//! Calls into code that is not seen, which `check` and `record` keep: programs of `tests/programs/unseen`, each with a library
+//! without instrumentation (the same file, compiled with `LIBRARY` defined). A place that matters is marked `@N` at the end of
+//! its line. `// race: N M`: these two race, which has to be proven. `// ordered: N M`: the library orders them, which nobody
+//! may report. Those of `tests/programs/installed` are linked with libraries as Debian has them (`// package:`, the name for
+//! pkg-config).
 
 mod support;
 
@@ -125,8 +126,7 @@ fn reaches_the_same(built: &Built, name: &str) {
 
 /// What is predicted is proven, and nothing that the library orders is shown.
 fn check(built: &Built) {
-    let arguments =
-        ["check", "--unseen-calls", "--engines", "force", "--budget", "30", "--json", "report.json", "--show", "everything"];
+    let arguments = ["check", "--engines", "force", "--budget", "30", "--json", "report.json", "--show", "everything"];
     let ended = built.place.rashomon(&[&arguments[..], &["-o", "store", "--", "./program"]].concat());
     let report = built.place.json("report.json");
     let (mut proven, mut others) = (BTreeSet::new(), BTreeSet::new());
@@ -145,7 +145,7 @@ fn replays(built: &Built) {
     let place = &built.place;
     for (seed, policy) in [("1", "random"), ("2", "pct"), ("3", "round-robin")] {
         let (store, again) = (format!("store-{seed}"), format!("again-{seed}"));
-        let record = ["record", "--unseen-calls", "--policy", policy, "--seed", seed, "-o", &store, "--", "./program"];
+        let record = ["record", "--policy", policy, "--seed", seed, "-o", &store, "--", "./program"];
         place.rashomon(&record).expect(0, &[]);
         place.rashomon(&["replay", "--recording", &store, "--output", &again]).expect(0, &[]);
         place.rashomon(&["trace", "diff", &store, &again]).expect(0, &[]);
@@ -165,7 +165,7 @@ fn calls_pass_on_what_they_are_given() {
         let build = ["c++", "-O1", "-w", "-pthread", "-o", "program", "passing.cpp", "./libpassing.so", &folder, &binding];
         place.rashomon(&build).expect(0, &[]);
         let store = format!("store{binding}");
-        place.rashomon(&["record", "--unseen-calls", "-o", &store, "--", "./program"]).expect(0, &[]);
+        place.rashomon(&["record", "-o", &store, "--", "./program"]).expect(0, &[]);
     }
 }
 
@@ -179,6 +179,28 @@ fn commands_that_do_without_say_so() {
     }
     let ended = built.place.rashomon(&["check", "--unseen-calls=naive", "-o", "store", "--", "./program"]);
     assert!(ended.code != 0 && ended.err.contains("=naive are for `rashomon record`"), "{ended}");
+}
+
+/// Forced as if calls ordered nothing, a schedule is left at the call that has to wait; with that one order it is followed.
+#[test]
+fn executions_that_leave_their_schedule_teach_which_orders_to_keep() {
+    let built = built("learned");
+    let mut learned = 0;
+    for seed in 1..=8 {
+        let (seed, store) = (seed.to_string(), format!("store-{seed}"));
+        let arguments = ["check", "--recordings", "1", "--seed", &seed, "--engines", "force", "--budget", "30", "-o", &store];
+        let json = ["--json", "report.json", "--show", "everything", "--", "./program"];
+        let ended = built.place.rashomon(&[&arguments[..], &json].concat());
+        let report = built.place.json("report.json");
+        let proven = report["findings"].as_array().into_iter().flatten().filter(|finding| finding["verdict"] == "proven");
+        let proven: Vec<&Value> = proven.collect();
+        assert!(proven.iter().all(|finding| built.places(finding) == (1, 2)), "{ended}");
+        let notes = proven.iter().filter_map(|finding| finding["notes"].as_array()).flatten();
+        learned += notes
+            .filter(|note| note.as_str().is_some_and(|note| note.contains("learned from executions that left their schedule")))
+            .count();
+    }
+    assert!(learned > 0, "no order was learned under any seed");
 }
 
 macro_rules! installed {
@@ -232,6 +254,6 @@ macro_rules! programs {
 }
 
 programs! {
-    account barrier callbacks counter disjoint event_loop flag lock mailbox ordinary_wait overlapping pure queue registered
-    semaphore singleton static_flag transitive two_locks
+    account barrier callbacks counter disjoint event_loop flag learned lock mailbox ordinary_wait overlapping pure queue
+    registered semaphore singleton static_flag transitive two_locks
 }

@@ -112,6 +112,8 @@ pub struct Gap {
     pub end: Option<EventIndex>,
     /// Index into [`Trace::modules`] of the code that was called, where it lies in one.
     pub module: Option<u32>,
+    /// Where the function begins that was called, where that is known.
+    pub function: Option<SiteId>,
     /// What the code can reach from its arguments: first address and bytes.
     pub reach: Vec<(Address, u64)>,
     /// Threads whose handles it can reach.

@@ -7,6 +7,7 @@ pub mod access;
 pub mod cells;
 pub mod clocks;
 pub mod dependences;
+pub mod extent;
 pub mod locksets;
 pub mod mappings;
 pub mod operations;

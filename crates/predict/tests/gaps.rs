@@ -34,7 +34,7 @@ impl Figure {
     fn begin(&mut self, thread: ThreadId, reach: &[Address]) -> usize {
         let begin = self.builder.push(thread, EventKind::Other(OtherOp::CallsUnseen));
         let reach = reach.iter().map(|&address| (address, 8)).collect();
-        self.gaps.push(Gap { thread, begin, end: None, module: None, reach, threads: Vec::new() });
+        self.gaps.push(Gap { thread, begin, end: None, module: None, function: None, reach, threads: Vec::new() });
         self.gaps.len() - 1
     }
 

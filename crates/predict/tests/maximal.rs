@@ -374,7 +374,8 @@ fn locks_that_libraries_take() {
             let thread = whole.event(index).thread;
             trace.events[index.index()].kind = EventKind::Other(OtherOp::CallsUnseen);
             let reach = vec![(lock, 8)];
-            trace.gaps.push(Gap { thread, begin: index, end: Some(index), module: None, reach, threads: Vec::new() });
+            let (begin, end, threads) = (index, Some(index), Vec::new());
+            trace.gaps.push(Gap { thread, begin, end, module: None, function: None, reach, threads });
         }
         let gaps = std::mem::take(&mut trace.gaps);
         let real = reachable(&whole, Rules::CAUSAL).races;

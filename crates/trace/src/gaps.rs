@@ -120,7 +120,7 @@ impl Loader<'_> {
         let thread = self.cursors[at].thread;
         let function = self.sites.intern(sync.object);
         let module = self.sites.list[function.index()].module;
-        let mut gap = Gap { thread, begin, end: None, module, reach: Vec::new(), threads: Vec::new() };
+        let mut gap = Gap { thread, begin, end: None, module, function: Some(function), reach: Vec::new(), threads: Vec::new() };
         let (frame, set) = (sync.arguments.get(0), sync.arguments.get(1));
         match self.gaps.reached(set) {
             Some(ranges) => {

@@ -193,7 +193,7 @@ fn row(tool: &Path, source: &Path, recordings: u32) -> Result<Row> {
         let store = subject.path(&format!("store-{seed}"));
         let seed = seed.to_string();
         let mut record = Command::new(tool);
-        record.args(["--quiet", "record", "--unseen-calls", "--seed", &seed, "--output"]).arg(&store).arg("--");
+        record.args(["--quiet", "record", "--seed", &seed, "--output"]).arg(&store).arg("--");
         record.arg(subject.path("program"));
         // The program's exit code is the command's: account fails where its race loses a deposit.
         record.output().with_context(|| format!("cannot start {}", tool.display()))?;
@@ -203,7 +203,7 @@ fn row(tool: &Path, source: &Path, recordings: u32) -> Result<Row> {
     }
     let report = subject.path("check.json");
     let mut check = Command::new(tool);
-    check.args(["--quiet", "check", "--unseen-calls", "--engines", "force", "--budget", "30", "--json"]).arg(&report);
+    check.args(["--quiet", "check", "--engines", "force", "--budget", "30", "--json"]).arg(&report);
     check.arg("--output").arg(subject.path("check")).arg("--").arg(subject.path("program"));
     check.output().with_context(|| format!("cannot start {}", tool.display()))?;
     let proven = subject.pairs_of_report(&report, &["proven"])?;

@@ -18,7 +18,8 @@ pub fn add_gaps(trace: &mut Trace, seed: u64) {
             let reach = reached.map(|access| (access.address, u64::from(access.size))).collect();
             let end = (below(5) > 0).then_some(own[end]);
             let handle = (below(4) == 0).then(|| ThreadId(below(trace.threads.len()) as u32));
-            trace.gaps.push(Gap { thread, begin: own[begin], end, module: None, reach, threads: handle.into_iter().collect() });
+            let (begin, threads) = (own[begin], handle.into_iter().collect());
+            trace.gaps.push(Gap { thread, begin, end, module: None, function: None, reach, threads });
         }
     }
     trace.gaps.sort_by_key(|gap| gap.begin);

@@ -7,10 +7,14 @@
 //! that would be filled at the first call are filled here. Threads that begin in such a function come through its piece as
 //! well.
 //!
+//! Where no instrumented module calls such a function nothing is done, and blocks of memory are not remembered. If calls come
+//! only with a library that was opened later, blocks are missing that calls may reach: it counts as if calls were not seen.
+//!
 //! Limits: calls through pointers that a library gave out itself (tables of functions, virtual functions, `dlsym`) are not
 //! seen, nor are handlers that a library leaves with libc, nor calls of libraries that instrumented code did not need when it
 //! was loaded. A slot that is not filled yet gets the default version of its name.
 
+use crate::intercept::globals::{self, Loaded, hash};
 use crate::intercept::passage::{self, Entry};
 use crate::record::{reach, recorder};
 use crate::serial::{endless, sched};
@@ -27,7 +31,6 @@ use rashomon_abi::control;
 use rashomon_abi::header::note;
 use rashomon_abi::known::{is_known, libraries_where_known};
 use rashomon_abi::module::is_modelled;
-use rashomon_abi::numbers::Fnv;
 use rashomon_abi::record::{Op, call_aux};
 
 const PAGE: u64 = 4096;
@@ -49,6 +52,8 @@ struct Library {
 
 /// No more libraries are told apart: calls of further ones reach everything.
 const MOST_LIBRARIES: usize = 64;
+/// No more variables and static data of one call are told apart: it reaches everything.
+const MOST_DATA: usize = 96;
 
 /// What was found in the loaded modules.
 struct Found {
@@ -64,8 +69,10 @@ struct Found {
 }
 
 static LOCK: RawLock = RawLock::new();
-/// A slot could not be changed: not all calls are seen.
+/// A slot could not be changed, or blocks were not remembered: not all is seen that calls do.
 static MISSED: AtomicBool = AtomicBool::new(false);
+/// There was a look before.
+static LOOKED: AtomicBool = AtomicBool::new(false);
 /// Pieces of code by the function that they stand for.
 static mut PIECES: Map = Map::new();
 /// Of the latest look.
@@ -81,46 +88,51 @@ pub fn look() {
     if !wanted() {
         return;
     }
-    reach::begin();
     let mut found =
         Found { libraries: List::new(), needs: List::new(), slots: List::new(), code: List::new(), data: List::new() };
     modules::each(|module| found.look_at(module));
     found.close_needs();
-    reach::set_segments(found.data.as_slice());
+    let all = core::mem::replace(&mut found.libraries, List::new());
+    let mut loaded = List::with_room_for(all.len().max(1));
+    for &Library { names, start, end, .. } in all.as_slice() {
+        loaded.push(Loaded { names, start, end });
+    }
+    globals::look(loaded.as_slice());
+    loaded.free();
+    let ranges = core::mem::replace(&mut found.code, List::new());
+    if ranges.len() > 0 {
+        modules::each(|module| found.take_slots(module));
+    }
     let (libraries, code) = (&raw mut LIBRARIES, &raw mut CODE);
     // SAFETY: guarded by LOCK.
     LOCK.with(|| unsafe {
         (*libraries).clear_and_free();
         (*code).clear_and_free();
-        libraries.write(found.libraries);
-        code.write(found.code);
+        libraries.write(all);
+        code.write(ranges);
     });
-    // Names are looked up outside of the loader's visit.
-    let mut all = true;
-    for (slot, [start, end]) in found.slots.as_slice() {
-        // SAFETY: a slot of a loaded module, which the loader has written to.
-        let mut target = unsafe { *(slot.place as *const u64) };
-        if (*start..*end).contains(&target) {
-            // SAFETY: a terminated name of the module's.
-            target = real::find(unsafe { CStr::from_ptr(slot.name as *const c_char) });
-        }
-        if is_left_out(slot, target) {
-            continue;
-        }
-        all &= match piece_for(target) {
-            Some(piece) => piece == target || point_to(slot, piece),
-            None => false,
-        };
-    }
-    if all && !MISSED.load(Relaxed) {
-        header::note(note::UNSEEN_CALLS);
-    } else {
+    if !found.get_between() {
         MISSED.store(true, Relaxed);
-        header::take_back(note::UNSEEN_CALLS);
     }
+    if MISSED.load(Relaxed) {
+        header::take_back(note::UNSEEN_CALLS);
+    } else {
+        header::note(note::UNSEEN_CALLS);
+    }
+    LOOKED.store(true, Relaxed);
     found.slots.free();
     found.needs.free();
     found.data.free();
+}
+
+/// There are calls that blocks have to be remembered for.
+fn remember_blocks() {
+    if !reach::is_on() {
+        if LOOKED.load(Relaxed) {
+            MISSED.store(true, Relaxed);
+        }
+        reach::begin();
+    }
 }
 
 /// What is to be called in place of a function: its piece of code, if it is one that is not seen.
@@ -132,13 +144,10 @@ pub fn seen(function: u64) -> u64 {
 pub fn forked() {
     LOCK.reset();
     reach::forked();
+    globals::forked();
     if wanted() && !MISSED.load(Relaxed) {
         header::note(note::UNSEEN_CALLS);
     }
-}
-
-fn hash(name: &[u8]) -> u64 {
-    Fnv::EMPTY.with(name).0
 }
 
 impl Found {
@@ -150,13 +159,7 @@ impl Found {
         }
         module.segments().filter(|segment| segment.is_writable).for_each(|it| self.data.push([it.start, it.end]));
         if is_instrumented {
-            // SAFETY: a terminated name of the loaded module's.
-            let name = |slot: &Slot| unsafe { CStr::from_ptr(slot.name as *const c_char) };
-            return module.each_slot(|slot| {
-                if !RETURN_TWICE.contains(&name(&slot)) {
-                    self.slots.push((slot, [module.start, module.end]));
-                }
-            });
+            return;
         }
         module.segments().filter(|segment| segment.is_executable).for_each(|it| self.code.push([it.start, it.end]));
         let number = self.libraries.len();
@@ -164,6 +167,46 @@ impl Found {
         let (data, runs) = (module.state().unwrap_or([0, 0]), 1u64.checked_shl(number as u32).unwrap_or(0));
         let names = [hash(name), module.own_name().map_or(0, hash)];
         self.libraries.push(Library { start: module.start, end: module.end, names, data, runs });
+    }
+
+    fn take_slots(&mut self, module: &Module<'_>) {
+        // SAFETY: a terminated name of the loaded module's.
+        let name = |slot: &Slot| unsafe { CStr::from_ptr(slot.name as *const c_char) };
+        if module.is_instrumented() {
+            module.each_slot(|slot| {
+                if !RETURN_TWICE.contains(&name(&slot)) {
+                    self.slots.push((slot, [module.start, module.end]));
+                }
+            });
+        }
+    }
+
+    /// Points the slots to pieces of code. Names are looked up outside of the loader's visit. False: not all could be changed.
+    fn get_between(&self) -> bool {
+        let mut all = true;
+        for (slot, [start, end]) in self.slots.as_slice() {
+            // SAFETY: a slot of a loaded module, which the loader has written to.
+            let mut target = unsafe { *(slot.place as *const u64) };
+            if (*start..*end).contains(&target) {
+                // SAFETY: a terminated name of the module's.
+                target = real::find(unsafe { CStr::from_ptr(slot.name as *const c_char) });
+            }
+            if is_left_out(slot, target) {
+                continue;
+            }
+            match piece_for(target) {
+                Some(piece) if piece == target => {}
+                Some(piece) => {
+                    remember_blocks();
+                    all &= point_to(slot, piece);
+                }
+                None => all = false,
+            }
+        }
+        if reach::is_on() {
+            reach::set_segments(self.data.as_slice());
+        }
+        all
     }
 
     /// Adds to each library what those run that it needs. None of it counts any more where there are too many.
@@ -236,7 +279,7 @@ fn piece_for(target: u64) -> Option<u64> {
 }
 
 /// Static data that a call of a function may use. `None`: more than is known.
-fn data_of(target: u64, data: &mut [[u64; 2]; MOST_LIBRARIES]) -> Option<usize> {
+fn data_of(target: u64, data: &mut [[u64; 2]; MOST_DATA]) -> Option<usize> {
     let libraries = &raw const LIBRARIES;
     // SAFETY: guarded by LOCK.
     LOCK.with(|| unsafe {
@@ -247,12 +290,18 @@ fn data_of(target: u64, data: &mut [[u64; 2]; MOST_LIBRARIES]) -> Option<usize> 
         }
         let mut count = 0;
         for (number, library) in libraries.iter().enumerate() {
-            if called.runs >> number & 1 != 0 && library.data[1] > 0 {
-                data[count] = library.data;
-                count += 1;
+            if called.runs >> number & 1 != 0 {
+                globals::of(library.names, library.data, |memory| {
+                    if memory[1] > 0 {
+                        if let Some(place) = data.get_mut(count) {
+                            *place = memory;
+                        }
+                        count += 1;
+                    }
+                });
             }
         }
-        Some(count)
+        Some(count).filter(|&count| count <= data.len())
     })
 }
 
@@ -271,10 +320,11 @@ pub unsafe extern "C" fn begin(entry: &Entry, registers: &[u64; 6], frame: u64) 
         endless::moves();
     }
     sched::point(&runtime, Op::CallBegin, target, site);
-    let mut data = [[0; 2]; MOST_LIBRARIES];
+    let mut data = [[0; 2]; MOST_DATA];
     let naive = config::option(control::option::NAIVE_REACH);
-    let set = data_of(target, &mut data).map_or(rashomon_abi::record::reach::EVERYTHING, |count| {
-        reach::search(registers, &data[..count], naive, |number, what, words| {
+    let known = data_of(target, &mut data).filter(|_| reach::is_on());
+    let set = known.map_or(rashomon_abi::record::reach::EVERYTHING, |count| {
+        reach::search(target, registers, &data[..count], naive, |number, what, words| {
             recorder::sync(thread, Op::CallReaches, number, what, site, words);
         })
     });

@@ -31,6 +31,7 @@ pub mod forward;
 pub mod futex;
 pub mod gaps;
 pub mod gated_wait;
+pub mod globals;
 pub mod handlers;
 pub mod heap;
 pub mod hooks;

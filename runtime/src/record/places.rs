@@ -10,11 +10,14 @@ use crate::system::sys;
 use crate::system::thread::all;
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::record::reach;
+use rashomon_logic::extent::Extent;
 
 /// Of static data and stacks so much counts from an address on, where nobody knows what begins there.
 const WINDOW: u64 = 512;
 /// Blocks up to so many bytes are in the table, larger ones in a list.
 const SMALL: u64 = 64 << 10;
+/// More static data of a library than this is reached, but not followed.
+pub const MOST_STATIC: u64 = 16 << 10;
 /// Below the lowest address of a stack may be pages that nobody may touch.
 const NEAR_GUARD: u64 = 64 << 10;
 /// The allocator's blocks begin at multiples of this.
@@ -43,6 +46,8 @@ pub struct Place {
     pub bytes: u64,
     /// It may be looked into.
     pub is_readable: bool,
+    /// Its addresses lead to all of it, wherever in it they point to. Others (windows) begin at the address.
+    pub is_whole: bool,
     /// The search that came here last.
     pub visited: u64,
     /// Under which number it is told in the recording; 0: it is not yet.
@@ -53,7 +58,7 @@ pub struct Place {
 
 impl Place {
     const fn new(start: u64, bytes: u64, is_readable: bool) -> Self {
-        Self { start, bytes, is_readable, visited: 0, number: 0, targets: [0; 3] }
+        Self { start, bytes, is_readable, is_whole: false, visited: 0, number: 0, targets: [0; 3] }
     }
 }
 
@@ -76,8 +81,12 @@ pub struct Places {
     large: List<PlaceId>,
     /// Something of the lists is not noted by page: they are always looked at.
     has_larger: bool,
+    /// Around all places that there ever were.
+    extent: Extent,
     /// Writable segments: start, end.
     segments: List<[u64; 2]>,
+    /// Static data of libraries that is followed as a whole.
+    libraries: List<PlaceId>,
     /// Places that are no blocks, by address (of a thread's handle 1 + its number) and kind.
     others: Map,
     /// Of the present search: stacks and static data of threads (first address that may be touched, end), and handles (handle,
@@ -94,7 +103,9 @@ impl Places {
             tables: core::ptr::null_mut(),
             large: List::new(),
             has_larger: false,
+            extent: Extent::NOTHING,
             segments: List::new(),
+            libraries: List::new(),
             others: Map::new(),
             stacks: List::new(),
             handles: List::new(),
@@ -103,6 +114,11 @@ impl Places {
 
     pub fn of(&mut self, id: PlaceId) -> &mut Place {
         &mut self.places.as_mut_slice()[id as usize]
+    }
+
+    /// Words outside of it are the address of no place.
+    pub const fn extent(&self) -> Extent {
+        self.extent
     }
 
     pub fn all(&mut self) -> &mut [Place] {
@@ -141,6 +157,7 @@ impl Places {
 
     /// Notes whose the granules of a block are.
     fn mark(&mut self, start: u64, bytes: u64, id: PlaceId) {
+        self.extent.grow(start, start + bytes);
         for granule in start / GRANULE..(start + bytes).div_ceil(GRANULE) {
             let table = self.table(granule * GRANULE, true);
             if !table.is_null() {
@@ -153,6 +170,7 @@ impl Places {
     /// Notes that something of the lists lies there. What is larger than a region is not noted by page: programs reserve
     /// terabytes.
     fn list(&mut self, start: u64, end: u64) {
+        self.extent.grow(start, end);
         if end.saturating_sub(start) > REGION {
             self.has_larger = true;
             return;
@@ -187,7 +205,7 @@ impl Places {
 
     /// A block begins to live.
     pub fn begins(&mut self, start: u64, bytes: u64, is_mapping: bool) {
-        let id = self.add(Place::new(start, bytes, !is_mapping));
+        let id = self.add(Place { is_whole: true, ..Place::new(start, bytes, !is_mapping) });
         if is_mapping || bytes > SMALL || !start.is_multiple_of(GRANULE) {
             self.large.push(id);
             self.list(start, start.saturating_add(bytes));
@@ -213,6 +231,7 @@ impl Places {
     /// Writable segments of all modules.
     pub fn set_segments(&mut self, segments: &[[u64; 2]]) {
         self.segments.truncate(0);
+        self.libraries.truncate(0);
         for &[start, end] in segments {
             self.segments.push([start, end]);
             self.list(start, end);
@@ -268,15 +287,29 @@ impl Places {
         known
     }
 
-    /// Static data of a library.
-    pub fn data(&mut self, start: u64, bytes: u64, is_readable: bool) -> PlaceId {
-        self.other(OF_LIBRARY, start, Place::new(start, bytes, is_readable))
+    /// Memory that a library has without being given it. Static data, unless there is much of it, is looked into, and addresses
+    /// in it lead to all of it from now on: there may be hundreds (tables whose entries point to each other), and a window from
+    /// each would be looked at again and again. Elsewhere the block around the address is meant, or memory that nothing is known
+    /// of, which is not looked into.
+    pub fn data(&mut self, start: u64, bytes: u64) -> PlaceId {
+        let end = start.saturating_add(bytes);
+        let is_static = self.segments.as_slice().iter().any(|&[first, behind]| first <= start && end <= behind);
+        if !is_static && let Some(block) = self.find(start) {
+            return block;
+        }
+        let is_readable = is_static && bytes <= MOST_STATIC;
+        let place = Place { is_whole: is_readable, ..Place::new(start, bytes, is_readable) };
+        let id = self.other(OF_LIBRARY, start, place);
+        if is_readable && !self.libraries.as_slice().contains(&id) {
+            self.libraries.push(id);
+        }
+        id
     }
 
     /// The place that a word is an address of, if it is one.
     #[inline]
     pub fn find(&mut self, word: u64) -> Option<PlaceId> {
-        if !may_be_address(word) {
+        if !self.extent.has(word) {
             return None;
         }
         match self.block_at(word) {
@@ -288,17 +321,18 @@ impl Places {
     #[inline(never)]
     fn find_other(&mut self, word: u64) -> Option<PlaceId> {
         let places = self.places.as_slice();
-        let around = |id: &&PlaceId| {
+        let is_around = |id: &&PlaceId| {
             let place = &places[**id as usize];
             word.wrapping_sub(place.start) < place.bytes
         };
-        if let Some(&id) = self.large.as_slice().iter().find(around) {
+        if let Some(&id) = self.large.as_slice().iter().find(is_around) {
             return Some(id);
         }
         let around = |range: &&[u64; 2]| (range[0]..range[1]).contains(&word);
         let window = |end: u64| Place::new(word, WINDOW.min(end - word), true);
         if let Some(&[_, end]) = self.segments.as_slice().iter().find(around) {
-            return Some(self.other(IN_MODULE, word, window(end)));
+            let whole = self.libraries.as_slice().iter().find(is_around);
+            return Some(whole.copied().unwrap_or_else(|| self.other(IN_MODULE, word, window(end))));
         }
         if let Some(&[_, number]) = self.handles.as_slice().iter().find(|handle| handle[0] == word) {
             return Some(self.other(HANDLE, number + 1, Place::new(number, reach::THREAD, false)));
@@ -306,12 +340,6 @@ impl Places {
         let &[_, end] = self.stacks.as_slice().iter().find(around)?;
         Some(self.other(ON_STACK, word, window(end)))
     }
-}
-
-/// Whether a program's memory can lie there.
-#[inline]
-pub const fn may_be_address(word: u64) -> bool {
-    word.wrapping_sub(PAGE) < ADDRESSES - PAGE
 }
 
 fn mapped(bytes: usize) -> *mut u8 {

@@ -4,7 +4,8 @@
 //!
 //! Conservative: every register counts, whether the function takes that argument or not. Limits: arguments on the stack are not
 //! looked at; static data and stacks are looked at from the pointer on; mappings are told and not looked into, and so is static
-//! data of a library beyond [`MOST_STATIC`]; beyond [`MOST`] places, or [`MOST_BYTES`] looked at, everything counts as reached.
+//! data of a library beyond `places::MOST_STATIC`; beyond [`MOST`] places, or [`MOST_BYTES`] looked at, everything counts as
+//! reached.
 //!
 //! A place is told *once*, with the places that its words lead to, and again when these have changed, whoever wrote them: each
 //! search looks at all words. A call names the places that it begins from; what they lead to follows from what was told until
@@ -12,17 +13,24 @@
 //! *Naive*, each search tells all that it found, as a set with a number, and the same set is told once.
 //!
 //! No more than [`MOST_TOLD`] words are told altogether: later calls that reach something new reach everything.
+//!
+//! Where a call of a function reached too much, the next ones are taken to reach everything without a look: one after
+//! the first such call, then three, and so on up to [`MOST_UNLOOKED`], until one that is looked at reaches less.
 
-use crate::record::places::{PlaceId, Places, may_be_address};
+use crate::record::places::{PlaceId, Places};
 use crate::system::lock::RawLock;
 use crate::system::memory::{List, Map};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use rashomon_abi::record::{MAX_ARGUMENTS, reach};
+use rashomon_logic::extent::{Extent, GROUP};
 
 const MOST: usize = 1024;
 const MOST_BYTES: u64 = 1 << 20;
-const MOST_STATIC: u64 = 16 << 10;
 const MOST_TOLD: usize = 8 << 20;
+const MOST_UNLOOKED: u64 = 63;
+/// Second halves of keys by function.
+const LEFT: u64 = 1;
+const LAST: u64 = 2;
 /// In place of the number of targets.
 const UNTOLD: u32 = u32::MAX;
 
@@ -35,6 +43,8 @@ struct State {
     searches: u64,
     /// Of the present search: what was found, in the order in which it is looked at.
     found: List<PlaceId>,
+    /// How many of these may be looked into.
+    readable: usize,
     /// Numbers of what the present place leads to, and a copy to sort.
     targets: List<u32>,
     sorted: List<u32>,
@@ -49,6 +59,8 @@ struct State {
     together: Map,
     /// The last search found places that no search had found together before.
     has_news: bool,
+    /// By function, how many calls of it are not looked at any more, and how many were not after one that reached too much.
+    unlooked: Map,
 }
 
 /// More would be told than may be.
@@ -64,6 +76,7 @@ impl State {
             places: Places::new(),
             searches: 0,
             found: List::new(),
+            readable: 0,
             targets: List::new(),
             sorted: List::new(),
             told_targets: List::new(),
@@ -72,6 +85,7 @@ impl State {
             told: 0,
             together: Map::new(),
             has_news: false,
+            unlooked: Map::new(),
         }
     }
 
@@ -84,8 +98,9 @@ impl State {
             place.number = self.numbers;
             place.targets[1] = UNTOLD;
         }
-        let number = place.number;
+        let (number, is_readable) = (place.number, place.is_readable);
         if core::mem::replace(&mut place.visited, searches) != searches {
+            self.readable += usize::from(is_readable);
             self.found.push(id);
         }
         number
@@ -93,22 +108,23 @@ impl State {
 
     /// Looks into all that is reached, and hands each place with what its words lead to on. False: there was too much.
     fn follow(&mut self, mut each: impl FnMut(&mut Self, PlaceId) -> Result<(), NoRoom>) -> bool {
-        let (mut next, mut places, mut bytes) = (0, 0, 0);
+        let (mut next, mut bytes) = (0, 0);
+        let extent = self.places.extent();
         while let Some(&id) = self.found.as_slice().get(next) {
             next += 1;
             self.targets.truncate(0);
             let place = *self.places.of(id);
             if place.is_readable {
-                places += 1;
                 bytes += place.bytes;
-                if places > MOST || bytes > MOST_BYTES {
+                if self.readable > MOST || bytes > MOST_BYTES {
                     return false;
                 }
                 let mut last = place.number;
                 // SAFETY: live and readable memory of the program's: what may not be looked into is left out.
                 unsafe {
-                    each_candidate(place.start, place.bytes, |word| {
-                        if let Some(found) = self.places.find(word) {
+                    each_candidate(place.start, place.bytes, extent, |word| {
+                        let leads_to_itself = place.is_whole && word.wrapping_sub(place.start) < place.bytes;
+                        if !leads_to_itself && let Some(found) = self.places.find(word) {
                             let number = self.reaches(found);
                             if core::mem::replace(&mut last, number) != number {
                                 self.targets.push(number);
@@ -188,8 +204,8 @@ impl State {
     /// Reaches what a call begins from, each place once.
     fn begin_from(&mut self, registers: &[u64; 6], data: &[[u64; 2]]) {
         self.searches += 1;
-        self.has_news = false;
         self.found.truncate(0);
+        self.readable = 0;
         self.places.look_at_threads();
         for &word in registers {
             if let Some(id) = self.places.find(word) {
@@ -197,9 +213,22 @@ impl State {
             }
         }
         for &[start, bytes] in data {
-            let id = self.places.data(start, bytes, bytes <= MOST_STATIC);
+            let id = self.places.data(start, bytes);
             self.reaches(id);
         }
+    }
+
+    /// Whether a call of a function is not looked at, as earlier ones reached too much.
+    fn is_unlooked(&mut self, function: u64) -> bool {
+        let left = self.unlooked.entry((function, LEFT));
+        core::mem::replace(left, left.saturating_sub(1)) > 0
+    }
+
+    fn looked(&mut self, function: u64, is_too_much: bool) {
+        let last = self.unlooked.entry((function, LAST));
+        *last = if is_too_much { (2 * *last + 1).min(MOST_UNLOOKED) } else { 0 };
+        let left = *last;
+        *self.unlooked.entry((function, LEFT)) = left;
     }
 
     fn search(&mut self, mut tell: impl Tell) -> u64 {
@@ -264,35 +293,28 @@ fn sort<'a>(numbers: &[u32], into: &'a mut List<u32>) -> &'a [u32] {
     into.as_slice()
 }
 
-/// Each aligned word of some memory that may be an address. Most memory holds few: words are looked at in groups, without a
-/// branch for each.
+/// Each aligned word of some memory that may be an address of a place. Words are looked at in groups, without a branch for each.
 ///
 /// # Safety
 /// The memory can be read. Others may write it meanwhile.
-unsafe fn each_candidate(start: u64, bytes: u64, mut visit: impl FnMut(u64)) {
-    const GROUP: u64 = 8;
+unsafe fn each_candidate(start: u64, bytes: u64, extent: Extent, mut visit: impl FnMut(u64)) {
+    const BYTES: u64 = 8 * GROUP as u64;
     let (mut at, end) = (start.next_multiple_of(8), (start + bytes) & !7);
+    while at + BYTES <= end {
+        // SAFETY: by the contract.
+        let words = unsafe { (at as *const [u64; GROUP]).read_volatile() };
+        if extent.has_any(&words) {
+            words.into_iter().filter(|&word| extent.has(word)).for_each(&mut visit);
+        }
+        at += BYTES;
+    }
     while at < end {
-        let count = ((end - at) / 8).min(GROUP);
-        let (mut words, mut candidates) = ([0; GROUP as usize], 0u64);
-        if count == GROUP {
-            for (number, word) in words.iter_mut().enumerate() {
-                // SAFETY: by the contract.
-                *word = unsafe { (at as *const u64).add(number).read_volatile() };
-                candidates |= u64::from(may_be_address(*word)) << number;
-            }
-        } else {
-            for (number, word) in words.iter_mut().take(count as usize).enumerate() {
-                // SAFETY: by the contract.
-                *word = unsafe { (at as *const u64).add(number).read_volatile() };
-                candidates |= u64::from(may_be_address(*word)) << number;
-            }
+        // SAFETY: by the contract.
+        let word = unsafe { (at as *const u64).read_volatile() };
+        if extent.has(word) {
+            visit(word);
         }
-        while candidates != 0 {
-            visit(words[candidates.trailing_zeros() as usize % GROUP as usize]);
-            candidates &= candidates - 1;
-        }
-        at += 8 * count;
+        at += 8;
     }
 }
 
@@ -321,6 +343,10 @@ fn tell_numbers(of: u64, what: u16, before: &[u64], mut numbers: impl Iterator<I
 /// Live blocks are remembered from here on: there are calls that need them.
 pub fn begin() {
     ON.store(true, Release);
+}
+
+pub fn is_on() -> bool {
+    ON.load(Acquire)
 }
 
 /// Static data of all modules.
@@ -370,14 +396,20 @@ pub fn is_still() -> bool {
     LOCK.with(|| unsafe { !(*state).has_news })
 }
 
-/// The number of what is reached from registers and from the static data of libraries (start, bytes). What is not told yet is
-/// handed to `tell`. `naive`: all of it, if it is not just what was told of an earlier call.
-pub fn search(registers: &[u64; 6], data: &[[u64; 2]], naive: bool, tell: impl Tell) -> u64 {
+/// The number of what a call of a function reaches from registers and from the static data of libraries (start, bytes). What is
+/// not told yet is handed to `tell`. `naive`: all of it, if it is not just what was told of an earlier call.
+pub fn search(function: u64, registers: &[u64; 6], data: &[[u64; 2]], naive: bool, tell: impl Tell) -> u64 {
     let state = &raw mut STATE;
     // SAFETY: guarded by LOCK.
     LOCK.with(|| unsafe {
         let state = &mut *state;
+        state.has_news = false;
+        if state.is_unlooked(function) {
+            return reach::EVERYTHING;
+        }
         state.begin_from(registers, data);
-        if naive { state.search_naively(tell) } else { state.search(tell) }
+        let set = if naive { state.search_naively(tell) } else { state.search(tell) };
+        state.looked(function, set == reach::EVERYTHING);
+        set
     })
 }

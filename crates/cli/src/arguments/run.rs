@@ -2,6 +2,7 @@
 
 use super::{ClientOptions, Filter, Switch, seconds};
 use clap::{Args, ValueEnum};
+use rashomon_pipeline::analyse::calls;
 use rashomon_pipeline::{Scheduling, UnseenCalls};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -59,6 +60,23 @@ pub struct TrustOptions {
     /// that it prevents no prediction. May be repeated; the store remembers it.
     #[arg(long = "trust-library", value_name = "NAME", help_heading = "Recording")]
     pub libraries: Vec<String>,
+    /// Which recorded calls into uninstrumented libraries order nothing: those of a function (`foo_get`, `foo_*`), into or out of
+    /// a shared object (`libfoo.so.1`), or made in a source file or folder (anything with a `/`). May be repeated; the store
+    /// remembers it.
+    #[arg(long, value_name = "WHAT", help_heading = "Recording")]
+    pub exclude_calls: Vec<String>,
+    /// Which calls count though --exclude-calls names them; alone, which calls count at all. Named as there.
+    #[arg(long, value_name = "WHAT", help_heading = "Recording")]
+    pub include_calls: Vec<String>,
+}
+
+impl TrustOptions {
+    /// What a store remembers.
+    pub fn remembered(&self) -> Vec<String> {
+        let excluded = self.exclude_calls.iter().map(|what| calls::excluded(what));
+        let included = self.include_calls.iter().map(|what| calls::included(what));
+        self.libraries.iter().cloned().chain(excluded).chain(included).collect()
+    }
 }
 
 /// Only where the detectors of races are all that looks at a recording: `check` and `record`.
@@ -83,10 +101,11 @@ pub struct FilterOptions {
     /// Record every access, repetitions too.
     #[arg(long, conflicts_with = "filter", help_heading = "Recording")]
     pub every_access: bool,
-    /// Record calls of instrumented code into linked libraries without instrumentation, with the memory that their arguments lead
-    /// to. Predictions then go on in spite of such libraries, and keep what their calls may have ordered. Needs a serial policy.
-    /// Calls that are known to order nothing are left out. For comparison, of `record` alone: all calls (every), each with the
-    /// whole of what it reaches (naive).
+    /// Which calls of instrumented code into linked libraries without instrumentation `check` and `record` keep, with the memory
+    /// that their arguments lead to, so that predictions go on in spite of such libraries and heed what their calls may have
+    /// ordered: those that are not known to order nothing (needed), or none (off; nothing is predicted then where such a library
+    /// is called). Under a serial policy only. For comparison, of `record` alone: all calls (every), each with the whole of what
+    /// it reaches (naive). Default: needed.
     #[arg(
         long,
         value_enum,
@@ -97,14 +116,27 @@ pub struct FilterOptions {
         help_heading = "Recording"
     )]
     pub unseen_calls: Option<CallsName>,
+    /// A variable that calls of an uninstrumented library use, in place of all its static data: LIBRARY:NAME,
+    /// LIBRARY:0xOFFSET+BYTES from where it is loaded, or LIBRARY: where none matters. May be repeated.
+    #[arg(long = "library-global", value_name = "LIBRARY:VARIABLE", value_parser = library_global, help_heading = "Recording")]
+    pub library_globals: Vec<String>,
     /// Record which way control goes in functions that `rashomon cc --deep` has compiled, and every access. `check` makes such
     /// recordings by itself.
     #[arg(long, conflicts_with = "filter", help_heading = "Recording")]
     pub dependences: bool,
 }
 
+/// The runtime separates several by commas.
+fn library_global(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((library, _)) if !library.is_empty() && !text.contains(',') => Ok(text.to_owned()),
+        _ => Err("not LIBRARY:NAME, LIBRARY:0xOFFSET+BYTES or LIBRARY:".into()),
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CallsName {
+    Off,
     Needed,
     Every,
     Naive,
@@ -113,6 +145,7 @@ pub enum CallsName {
 impl From<CallsName> for UnseenCalls {
     fn from(name: CallsName) -> Self {
         match name {
+            CallsName::Off => Self::Unrecorded,
             CallsName::Needed => Self::Needed,
             CallsName::Every => Self::Every,
             CallsName::Naive => Self::Naive,

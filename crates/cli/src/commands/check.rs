@@ -39,7 +39,7 @@ pub fn check_prepared(
 ) -> Result<Checked> {
     let output = if report.to_output() { Output::ToError } else { Output::Inherit };
     let bounds = Bounds::of(confirm.budget, CONFIRM_BUDGET);
-    if options.filter.unseen_calls.is_some_and(|which| which != CallsName::Needed) {
+    if matches!(options.filter.unseen_calls, Some(CallsName::Every | CallsName::Naive)) {
         bail!("--unseen-calls=every and =naive are for `rashomon record`: nothing can be forced from such recordings");
     }
     let settings = settings_for(options, Some(confirm), bounds, prepared.run.base_time_nanoseconds, output)?;

@@ -10,7 +10,7 @@ use anyhow::Result;
 use rashomon_pipeline::engines::{self, explore::Explore};
 use rashomon_pipeline::explore::{ExpectedExit, ExploreSettings, Stops};
 use rashomon_pipeline::program::Output;
-use rashomon_pipeline::{Binaries, Case, Job, Tally};
+use rashomon_pipeline::{Binaries, Case, Job, Tally, UnseenCalls};
 
 pub fn explore(ui: Ui, run: &RunOptions, options: &ExploreOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
     refuse_filter(&run.filter, "rashomon explore")?;
@@ -18,6 +18,7 @@ pub fn explore(ui: Ui, run: &RunOptions, options: &ExploreOptions, report: &Repo
     let Some(Prepared { program, store, run: mut record }) = prepare(run, target)? else { return Ok(Exit::Failed) };
     let bounds = Bounds::of(options.budget, EXPLORE_BUDGET);
     let mut settings = settings_for(run, None, bounds, record.base_time_nanoseconds, Output::Discard)?;
+    settings.record.unseen_calls = UnseenCalls::Unrecorded;
     settings.forced_limit = options.timeout_of_one;
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };

@@ -101,7 +101,7 @@ fn predict_session(
     let mut tally = Tally::default();
     let mut reporter = reporter(ui, report);
     reporter.progress(Progress::Until(Deadline::within_if_any(within.1)));
-    let findings = analyse_session(session, &Binaries::trusting(&trust.libraries), within, &mut tally, &mut reporter)?;
+    let findings = analyse_session(session, &Binaries::trusting(&trust.remembered()), within, &mut tally, &mut reporter)?;
     reporter.finish();
     let summary = RunSummary {
         recordings: 1,

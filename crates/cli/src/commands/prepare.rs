@@ -61,8 +61,12 @@ pub fn prepare_inspected(
     store: Store,
     inspection: Inspection,
     arguments: Vec<OsString>,
-    environment: Vec<(OsString, OsString)>,
+    mut environment: Vec<(OsString, OsString)>,
 ) -> Result<Prepared> {
+    let globals = &options.filter.library_globals;
+    if !globals.is_empty() {
+        environment.push((rashomon_abi::GLOBALS_VARIABLE.into(), globals.join(",").into()));
+    }
     for note in &inspection.notes {
         say!("{note}");
     }
@@ -119,7 +123,7 @@ fn run_record(
         base_time_nanoseconds: u64::try_from(now.as_nanos()).unwrap_or(0),
         trace_limit: options.trace_limit.saturating_mul(1 << 20),
         processes: options.processes,
-        trusted_libraries: options.trust.libraries.clone(),
+        trusted_libraries: options.trust.remembered(),
         limit_milliseconds: u64::try_from(options.timeout.as_millis()).ok().filter(|limit| *limit > 0),
         recordings: Vec::new(),
         notes: inspection.notes.clone(),

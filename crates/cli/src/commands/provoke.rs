@@ -16,7 +16,7 @@ use rashomon_pipeline::program::Output;
 use rashomon_pipeline::provoke::Strategy;
 use rashomon_pipeline::replay::check_recording;
 use rashomon_pipeline::trace::RunHeader;
-use rashomon_pipeline::{Binaries, Case, Job, ProvokeSettings, ProvokeTally, Tally};
+use rashomon_pipeline::{Binaries, Case, Job, ProvokeSettings, ProvokeTally, Tally, UnseenCalls};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,7 +42,8 @@ pub fn provoke(
     let (prepared, settings) = if records {
         let Some(prepared) = prepare(run, command.into())? else { return Ok(Exit::Failed) };
         let output = if report.to_output() { Output::ToError } else { Output::Inherit };
-        let settings = settings_for(run, None, bounds, prepared.run.base_time_nanoseconds, output)?;
+        let mut settings = settings_for(run, None, bounds, prepared.run.base_time_nanoseconds, output)?;
+        settings.record.unseen_calls = UnseenCalls::Unrecorded;
         (prepared, settings)
     } else {
         let store = open_store(stored.store.as_deref())?;

@@ -42,12 +42,12 @@ fn may_run(ui: Ui, store: &Store, run: &RunRecord, origin: &Origin, trust: bool)
     }
 }
 
-/// The store remembers which libraries are trusted.
+/// The store remembers which libraries are trusted, and which calls count.
 pub fn add_trusted(store: &Store, (run, origin): (&mut RunRecord, &Origin), trust: &TrustOptions) -> Result<()> {
     let known = run.trusted_libraries.len();
-    for library in &trust.libraries {
-        if !run.trusted_libraries.contains(library) {
-            run.trusted_libraries.push(library.clone());
+    for said in trust.remembered() {
+        if !run.trusted_libraries.contains(&said) {
+            run.trusted_libraries.push(said);
         }
     }
     if run.trusted_libraries.len() > known {

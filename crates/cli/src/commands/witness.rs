@@ -12,7 +12,7 @@ use rashomon_pipeline::engines::{self, witness::Witness};
 use rashomon_pipeline::program::Output;
 use rashomon_pipeline::witness::suffix::Suffix;
 use rashomon_pipeline::witness::{LocksetStates, WitnessSettings, Witnessed};
-use rashomon_pipeline::{Binaries, Case, Job, Tally};
+use rashomon_pipeline::{Binaries, Case, Job, Tally, UnseenCalls};
 
 pub fn witness(ui: Ui, run: &RunOptions, options: &WitnessOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
     refuse_filter(&run.filter, "rashomon witness")?;
@@ -20,6 +20,7 @@ pub fn witness(ui: Ui, run: &RunOptions, options: &WitnessOptions, report: &Repo
     let Some(Prepared { program, store, run: mut record }) = prepare(run, target)? else { return Ok(Exit::Failed) };
     let bounds = Bounds::of(options.budget, WITNESS_BUDGET);
     let mut settings = settings_for(run, None, bounds, record.base_time_nanoseconds, Output::Discard)?;
+    settings.record.unseen_calls = UnseenCalls::Unrecorded;
     settings.forced_limit = options.timeout_of_one;
     settings.times = 2;
     let symbols = Binaries::new();

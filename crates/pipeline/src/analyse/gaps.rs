@@ -1,5 +1,6 @@
 //! What recorded calls into unseen code may have ordered: the calls of a recording become orders that predictions keep.
 
+use crate::analyse::calls::Calls;
 use crate::analyse::libraries::is_trusted;
 use crate::analyse::modules::is_instrumented;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
@@ -10,24 +11,28 @@ use std::collections::BTreeMap;
 /// Where the variables of a module lie: first offset and first offset behind, sorted. Empty where it has no symbols.
 type Variables = Vec<(u64, u64)>;
 
-/// Fills in [`Trace::kept`]. `trusted`: see [`is_trusted`]; calls of such libraries order nothing.
+/// Fills in [`Trace::kept`]. `trusted`: see [`heeded`].
 pub fn heed(loaded: &mut LoadedTrace, trusted: &[String]) {
-    let trace = &mut loaded.trace;
+    let gaps: Vec<Gap> = heeded(loaded, trusted).into_iter().map(|(_, gap)| gap).collect();
+    loaded.trace.kept = rashomon_order::kept(&loaded.trace, &gaps);
+}
+
+/// The calls that may order something, by their places in [`Trace::gaps`], with whole variables for what they reach. `trusted`:
+/// see [`is_trusted`]; calls of such libraries order nothing, nor do those that it leaves out ([`Calls`]).
+pub(crate) fn heeded(loaded: &LoadedTrace, trusted: &[String]) -> Vec<(usize, Gap)> {
+    let trace = &loaded.trace;
     if trace.gaps.is_empty() {
-        return;
+        return Vec::new();
     }
     let orders: Vec<bool> = trace.modules.iter().map(|module| !is_trusted(&module.path, trusted)).collect();
     let may_order = |gap: &Gap| gap.module.is_none_or(|module| orders.get(module as usize).copied().unwrap_or(true));
-    let mut gaps = std::mem::take(&mut trace.gaps);
-    let mut variables = BTreeMap::new();
-    for gap in gaps.iter_mut().filter(|gap| may_order(gap)) {
-        for range in &mut gap.reach {
-            *range = whole_variable(trace, &mut variables, *range);
-        }
+    let (mut variables, mut calls) = (BTreeMap::new(), Calls::of(trusted));
+    let counting = trace.gaps.iter().enumerate().filter(|(_, gap)| may_order(gap) && calls.count(trace, gap));
+    let mut heeded: Vec<(usize, Gap)> = counting.map(|(at, gap)| (at, gap.clone())).collect();
+    for range in heeded.iter_mut().flat_map(|(_, gap)| &mut gap.reach) {
+        *range = whole_variable(trace, &mut variables, *range);
     }
-    let heeded: Vec<Gap> = gaps.iter().filter(|gap| may_order(gap)).cloned().collect();
-    trace.kept = rashomon_order::kept(trace, &heeded);
-    trace.gaps = gaps;
+    heeded
 }
 
 /// The runtime does not know how large static variables are, and tells so many bytes behind an address: of an instrumented module

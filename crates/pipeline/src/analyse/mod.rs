@@ -3,6 +3,7 @@
 //! The predictor is not trusted: a witness that the checker rejects is dropped, and the candidate stays as one without.
 
 pub mod agreement;
+pub mod calls;
 pub(crate) mod examine;
 pub mod filter;
 pub mod gaps;

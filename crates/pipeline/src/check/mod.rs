@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod leads;
+mod learning;
 pub mod novelty;
 pub mod plan;
 pub mod prove;
@@ -148,6 +149,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 break;
             }
         }
+        let is_shown = match is_shown {
+            Ok(false) => self.learn(prover, lead, &session),
+            shown => shown,
+        };
         prover.forcing.limit = limit;
         if is_shown? {
             return self.clean_up(&session);
