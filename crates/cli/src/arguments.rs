@@ -407,7 +407,7 @@ pub struct ConfirmOptions {
     pub search: Duration,
     /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), explore (all
     /// schedules with few preemptions), provoke (races that forcing left open), witness (with --search), harm (both orders of
-    /// proven races). `check` only. Default: all.
+    /// proven races), critical (the order that a failure needs). `check` only. Default: all.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
     #[arg(help_heading = "Proving")]
     pub engines: Vec<String>,

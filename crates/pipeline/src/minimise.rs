@@ -31,7 +31,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const CRITICAL: &str = "critical order: ";
+pub(crate) const CRITICAL: &str = "critical order: ";
 const SHORTENED: &str = "shortened: ";
 /// Operations behind the place where two executions part among which a pair is looked for.
 const MAX_COMPARED: usize = 20_000;
@@ -61,6 +61,11 @@ struct Shortener<'a, S: ?Sized> {
     budget: u64,
     /// Nothing more is tried.
     until: Deadline,
+    /// What is shorter is stored at once.
+    stores: bool,
+    /// Executions and time up to the end of which the critical order is looked for, where they are others than those of
+    /// shortening.
+    critical: Option<(u64, Deadline)>,
 }
 
 impl<S: Symbols + ?Sized> Shortener<'_, S> {
@@ -95,10 +100,56 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         (budget, within): (u64, Duration),
         observer: &mut dyn Observer,
     ) -> Result<Shortened, PipelineError> {
+        let until = Deadline::within(within);
+        let (shortened, executions) = self.shortened(run, finding, (budget, until), None, observer)?;
+        let (mut best, shown) = shortened?;
+        let before = schedule_of(finding)?.turns.len();
+        if !shown {
+            best = finding.clone();
+        }
+        self.complete(&mut best);
+        self.store.write_finding(&best)?;
+        observer.progress(Progress::Decided(&best));
+        Ok(Shortened { finding: best, before, executions, shown })
+    }
+
+    /// The critical order of a stored finding in words, if there is one to be found within so many executions and that time, and
+    /// how many there were. Half of both go into shortening the schedule, as long ones have too many turns to look at; the stored
+    /// one stays as it is.
+    pub(crate) fn critical_order(
+        &self,
+        run: &RunRecord,
+        finding: &Finding,
+        (executions, until): (u64, Deadline),
+        observer: &mut dyn Observer,
+    ) -> Result<(Option<String>, u64), PipelineError> {
+        let half = until.less(until.limit(Duration::MAX) / 2);
+        let with = Some((executions, until));
+        let (shortened, executions) = self.shortened(run, finding, (executions / 2, half), with, observer)?;
+        let note = match shortened {
+            Ok((best, true)) => best.notes.into_iter().find(|note| note.starts_with(CRITICAL)),
+            Ok(_) | Err(PipelineError::OutOfTime { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        Ok((note, executions))
+    }
+
+    /// The finding with a shorter schedule, and whether it was shown at first and at the end; with the number of executions.
+    /// `critical`: as in [`Shortener`]; with it nothing is stored.
+    #[expect(clippy::type_complexity, reason = "executions are counted whatever comes of them")]
+    fn shortened(
+        &self,
+        run: &RunRecord,
+        finding: &Finding,
+        (budget, until): (u64, Deadline),
+        critical: Option<(u64, Deadline)>,
+        observer: &mut dyn Observer,
+    ) -> Result<(Result<(Finding, bool), PipelineError>, u64), PipelineError> {
         let original = schedule_of(finding)?.clone();
         let scratch = self.store.temporary("minimise")?;
         let program = Program { randomise_addresses: false, ..self.program.clone() };
-        let forcing = Forcing { times: 1, deadline: Deadline::within(within), ..self.forcing(run) };
+        let deadline = critical.map_or(until, |(_, until)| until);
+        let forcing = Forcing { times: 1, deadline, ..self.forcing(run) };
         let prover =
             Prover { program: &program, forcing: forcing.clone(), symbols: self.symbols, scratch: scratch.path(), executions: 0 };
         let shown = |schedule: &Schedule, outcome: &Outcome, session: &Path| {
@@ -115,20 +166,14 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             original: None,
             executions: 0,
             budget,
-            until: Deadline::within(within),
+            until,
+            stores: critical.is_none(),
+            critical,
         };
         let shortened = self.shorten(&mut shortener, &original, observer);
         let executions = shortener.executions;
         scratch.close().map_err(PipelineError::io("remove the folder of", self.store.path()))?;
-        let (mut best, shown) = shortened?;
-        let before = original.turns.len();
-        if !shown {
-            best = finding.clone();
-        }
-        self.complete(&mut best);
-        self.store.write_finding(&best)?;
-        observer.progress(Progress::Decided(&best));
-        Ok(Shortened { finding: best, before, executions, shown })
+        Ok((shortened, executions))
     }
 
     fn shorten(
@@ -165,7 +210,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                         schedule = tried;
                         best.schedule = Some(schedule.clone());
                         best.forget_steps();
-                        self.store.write_finding(&best)?;
+                        if shortener.stores {
+                            self.store.write_finding(&best)?;
+                        }
                         at = at.min(schedule.turns.len());
                     }
                 }
@@ -174,6 +221,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 break;
             }
             width /= 2;
+        }
+        if let Some((budget, until)) = shortener.critical {
+            (shortener.budget, shortener.until) = (budget, until.less(first.execution.duration));
         }
         let failing = shortener.session.with_file_name("failing");
         let tried = std::mem::replace(&mut shortener.session, failing.clone());

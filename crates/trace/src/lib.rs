@@ -9,6 +9,7 @@ mod convert;
 pub mod crash;
 pub mod dump;
 pub mod error;
+mod conditions;
 mod freed;
 mod gaps;
 pub mod header;
