@@ -9,6 +9,7 @@ mod examples;
 mod report;
 mod run;
 mod search;
+pub mod separator;
 mod trace;
 
 pub use accept::AcceptOptions;
@@ -60,7 +61,7 @@ pub struct Target {
     /// A C or C++ file to compile, or a program.
     #[arg(required_unless_present = "command")]
     pub file: Option<PathBuf>,
-    /// The program and its arguments. After FILE: its arguments only.
+    /// The program and its arguments. After FILE: its arguments only, and `--` may be left out if the first is no option.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -96,7 +97,7 @@ pub enum Command {
     Record {
         #[command(flatten)]
         run: RunOptions,
-        /// The program and its arguments.
+        /// The program and its arguments; `--` may be left out.
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
@@ -120,7 +121,7 @@ pub enum Command {
         /// Run the store's program although the store was not recorded by you on this machine.
         #[arg(long)]
         trust: bool,
-        /// The program and its arguments.
+        /// The program and its arguments; `--` may be left out.
         #[arg(last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
@@ -131,7 +132,7 @@ pub enum Command {
     Detect {
         #[command(flatten)]
         detect: DetectOptions,
-        /// The program and its arguments.
+        /// The program and its arguments; `--` may be left out.
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },

@@ -112,7 +112,8 @@ fn budget(program: &Program) -> &'static str {
 
 /// Programs whose bug only some recordings show get several; the others make do with one.
 fn recordings(program: &Program) -> &'static str {
-    if program.expect.iter().any(|expectation| expectation == "stuck") { "5" } else { "1" }
+    const OF_SOME: [&str; 4] = ["stuck", "use-after-free", "use-of-destroyed", "destroy-awaited"];
+    if program.expect.iter().any(|expectation| OF_SOME.contains(&expectation.as_str())) { "5" } else { "1" }
 }
 
 fn record(program: &Program, binary: &Path, name: &str, further: &[&str]) -> Result<std::path::PathBuf, Failure> {

@@ -167,7 +167,11 @@ mod tests {
             for _ in 0..400 {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 // Few addresses, so that many of them share a home.
-                let block = Held { address: 16 * (1 + (random >> 40) % 12), bytes: 1 + (random >> 50) as u32 % 5, is_mapping: random >> 63 == 1 };
+                let block = Held {
+                    address: 16 * (1 + (random >> 40) % 12),
+                    bytes: 1 + (random >> 50) as u32 % 5,
+                    is_mapping: random >> 63 == 1,
+                };
                 let mut held = memory.all();
                 assert_eq!(held.holds(block.address), model.iter().any(|other| other.address == block.address));
                 match model.iter().position(|other| other.address == block.address) {
