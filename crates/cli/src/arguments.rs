@@ -9,7 +9,7 @@ mod examples;
 mod report;
 mod run;
 mod search;
-pub mod separator;
+mod separator;
 mod trace;
 
 pub use accept::AcceptOptions;
@@ -20,6 +20,7 @@ pub use detect::{DetectOptions, Detector};
 pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show};
 pub use run::{CallsName, FilterOptions, RunOptions, TrustOptions};
 pub use search::{Accesses, ExploreOptions, Holding, ProvokeOptions, WitnessOptions};
+pub use separator::separated;
 pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};

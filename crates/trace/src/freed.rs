@@ -133,11 +133,7 @@ mod tests {
         uses_where(mode, accesses, iter::empty())
     }
 
-    fn uses_where(
-        mode: Mode,
-        accesses: &[(u32, AccessClass)],
-        again: impl IntoIterator<Item = u32>,
-    ) -> Vec<(u32, Option<u32>)> {
+    fn uses_where(mode: Mode, accesses: &[(u32, AccessClass)], again: impl IntoIterator<Item = u32>) -> Vec<(u32, Option<u32>)> {
         let again = again.into_iter().map(EventIndex).collect();
         let found = uses_after_free(&trace(mode, accesses), &again, Deadline::NEVER);
         found.iter().map(|record| (record.at.site.0, record.earlier.map(|end| end.site.0))).collect()

@@ -3,13 +3,13 @@
 #![deny(unsafe_code)]
 
 mod bytes;
+mod conditions;
 pub mod control;
 mod control_provoke;
 mod convert;
 pub mod crash;
 pub mod dump;
 pub mod error;
-mod conditions;
 mod freed;
 mod gaps;
 pub mod header;

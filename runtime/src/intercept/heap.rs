@@ -184,9 +184,12 @@ unsafe fn resized(block: *mut u8, bytes: usize) -> *mut u8 {
     let old = if block.is_null() { 0 } else { unsafe { usable_bytes(block) } };
     if !quarantine::on() || old == 0 || old >= LARGE {
         // SAFETY: by the contract.
-        let new = unsafe { __libc_realloc(block, bytes) };
-        // SAFETY: by the contract: it failed, which leaves the block as it was.
-        return if new.is_null() && bytes > 0 && quarantine::release_all() { unsafe { __libc_realloc(block, bytes) } } else { new };
+        let mut new = unsafe { __libc_realloc(block, bytes) };
+        if new.is_null() && bytes > 0 && quarantine::release_all() {
+            // SAFETY: by the contract: that it failed left the block as it was.
+            new = unsafe { __libc_realloc(block, bytes) };
+        }
+        return new;
     }
     if bytes <= old && bytes > old / 2 {
         return block;

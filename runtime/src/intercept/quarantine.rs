@@ -52,10 +52,7 @@ fn with<R>(body: impl FnOnce(&mut Quarantine<'_>) -> R) -> Option<R> {
         // SAFETY: a mapping of these lengths, of zeros at first, for which both are made; kept for ever.
         let (ring, table) = unsafe {
             let table = memory.add(RING).cast();
-            (
-                core::slice::from_raw_parts_mut(memory.cast(), MOST_BLOCKS),
-                core::slice::from_raw_parts_mut(table, 2 * MOST_BLOCKS),
-            )
+            (core::slice::from_raw_parts_mut(memory.cast(), MOST_BLOCKS), core::slice::from_raw_parts_mut(table, 2 * MOST_BLOCKS))
         };
         Some(body(&mut Quarantine { ring, table, state }))
     })
@@ -157,7 +154,9 @@ pub fn take(block: *mut u8) -> bool {
 /// The allocator has no memory: gives it all blocks. Whether there were any.
 pub fn release_all() -> bool {
     let mut any = false;
-    while on() && let Some(oldest) = with(|held| held.release_oldest()).flatten() {
+    while on()
+        && let Some(oldest) = with(|held| held.release_oldest()).flatten()
+    {
         any = true;
         // SAFETY: it was held, and is no more.
         unsafe { give_back(oldest) };
