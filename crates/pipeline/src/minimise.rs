@@ -6,8 +6,8 @@
 //! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002, §3: ddmin).
 //!
 //! The critical order is the first pair of dependent operations that the failing execution, and one that lacks a turn (or all
-//! from it on) and does not fail, make in different orders; or, where the failing execution ended too early for that, an operation
-//! that it made and a dependent one that the other makes before it.
+//! from it on) and does not fail, make in different orders; or, where the failing execution ended too early for that, an
+//! operation that it made and a dependent one that the other makes before it.
 //!
 //! Guarantee: every schedule gone on from has shown the finding in an execution and is stored at once; at the end no single turn
 //! can be taken out or moved forward, unless the budget ran out. Limit: the end is a local one: `explore` looks for the fewest

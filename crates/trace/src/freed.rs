@@ -6,8 +6,8 @@
 //! they are not given out at once.
 //!
 //! Limits. Blocks of the heap alone. Of recordings with threads in parallel nothing is told, since their order is not that of the
-//! accesses. Where a block ends twice and the runtime did not hold it in between it may have been given out, unseen (a thread that
-//! is no longer observed), and nothing is told of it. What a process does when it is about to end is told as late.
+//! accesses. Where a block ends twice and the runtime did not hold it in between it may have been given out, unseen (a thread
+//! that is no longer observed), and nothing is told of it. What a process does when it is about to end is told as late.
 
 use crate::misuse::{Misuse, MisuseRecord, Moment};
 use rashomon_event::{

@@ -76,8 +76,8 @@ pub(super) fn critical(failing: &Trace, passing: &Trace) -> Option<(EventIndex, 
     None
 }
 
-/// The same where the failing execution ended before it came to the second of the pair: that is an event of the passing one, which
-/// makes it before the first.
+/// The same where the failing execution ended before it came to the second of the pair: that is an event of the passing one,
+/// which makes it before the first.
 pub(super) fn prevented(failing: &Trace, passing: &Trace) -> Option<(EventIndex, EventIndex)> {
     let (names, others) = (names(failing), names(passing));
     let parted = names.iter().zip(&others).position(|(one, other)| one != other).unwrap_or(names.len().min(others.len()));
