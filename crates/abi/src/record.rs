@@ -275,7 +275,7 @@ operations! {
     /// Object: address. Arguments: size as asked for, ordinal among the thread's allocations at this site, bytes behind it that
     /// may be used, too. Aux: [`allocation_kind`].
     Allocate = 128, false;
-    /// Object: address.
+    /// Object: address. Aux: [`free`].
     Free = 129, false;
 
     /// The thread gave up its turn of its own accord (`sched_yield`).
@@ -408,6 +408,12 @@ pub mod allocation_kind {
     pub const MAPPING: u16 = 2;
     /// A descriptor of a file, as eight bytes at [`super::descriptor_address`].
     pub const DESCRIPTOR: u16 = 3;
+}
+
+/// Aux of `Free`.
+pub mod free {
+    /// The block had been given back before, and not been given out since.
+    pub const AGAIN: u16 = 1;
 }
 
 /// Aux of `SemaphoreInit` and `SemaphoreDestroy`.

@@ -9,6 +9,7 @@ mod examples;
 mod report;
 mod run;
 mod search;
+mod separator;
 mod trace;
 
 pub use accept::AcceptOptions;
@@ -19,6 +20,7 @@ pub use detect::{DetectOptions, Detector};
 pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show};
 pub use run::{CallsName, FilterOptions, RunOptions, TrustOptions};
 pub use search::{Accesses, ExploreOptions, Holding, ProvokeOptions, WitnessOptions};
+pub use separator::separated;
 pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -60,7 +62,7 @@ pub struct Target {
     /// A C or C++ file to compile, or a program.
     #[arg(required_unless_present = "command")]
     pub file: Option<PathBuf>,
-    /// The program and its arguments. After FILE: its arguments only.
+    /// The program and its arguments. After FILE: its arguments only, and `--` may be left out if the first is no option.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -96,7 +98,7 @@ pub enum Command {
     Record {
         #[command(flatten)]
         run: RunOptions,
-        /// The program and its arguments.
+        /// The program and its arguments; `--` may be left out.
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
@@ -120,7 +122,7 @@ pub enum Command {
         /// Run the store's program although the store was not recorded by you on this machine.
         #[arg(long)]
         trust: bool,
-        /// The program and its arguments.
+        /// The program and its arguments; `--` may be left out.
         #[arg(last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
@@ -131,7 +133,7 @@ pub enum Command {
     Detect {
         #[command(flatten)]
         detect: DetectOptions,
-        /// The program and its arguments.
+        /// The program and its arguments; `--` may be left out.
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
@@ -407,7 +409,7 @@ pub struct ConfirmOptions {
     pub search: Duration,
     /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), explore (all
     /// schedules with few preemptions), provoke (races that forcing left open), witness (with --search), harm (both orders of
-    /// proven races). `check` only. Default: all.
+    /// proven races), critical (the order that a failure needs). `check` only. Default: all.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
     #[arg(help_heading = "Proving")]
     pub engines: Vec<String>,
@@ -492,9 +494,7 @@ mod tests {
 
     #[test]
     fn times_that_make_no_sense_are_refused() {
-        for bad in ["-1", "nan", "inf", "1e300", "x"] {
-            assert!(seconds(bad).is_err(), "{bad}");
-        }
+        assert!(["-1", "nan", "inf", "1e300", "x"].iter().all(|bad| seconds(bad).is_err()));
         assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
     }
 }

@@ -19,7 +19,7 @@ mod terminal;
 mod waiting;
 mod wrapper;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, separated};
 use crate::cargo::session::Role;
 use crate::commands::provoke::Stored;
 use crate::exit::Exit;
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     let role = arguments.first().and_then(|name| Role::of_name(Path::new(name).file_name()?));
     let outcome = match role {
         Some(role) => cargo::act_as(role, &arguments[1..]),
-        None => match Arguments::try_parse_from(&arguments) {
+        None => match Arguments::try_parse_from(separated(arguments)) {
             Ok(parsed) => run(parsed),
             Err(error) => return misunderstood(&error),
         },

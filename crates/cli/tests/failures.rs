@@ -167,3 +167,39 @@ fn a_crash_of_another_schedule_has_the_story_of_its_address() {
     assert!(notes.contains("it was unmapped before by the main thread at main (program.c:29)"), "{notes}");
     place.rashomon(&["replay", "--store", "store", &id, "--times", "20"]).expect(0, &[]);
 }
+
+/// A thread follows a pointer that main sets, unless main comes later.
+const NULL_LEFT: &str = "#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static int value;
+static int *volatile pointer;
+static void *task(void *p) {
+    pthread_mutex_lock(&m);
+    *pointer = 1;
+    pthread_mutex_unlock(&m);
+    return p;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    pthread_mutex_lock(&m);
+    pointer = &value;
+    pthread_mutex_unlock(&m);
+    pthread_join(thread, 0);
+    return value != 1;
+}
+";
+
+/// The recording shows it, and nobody explores; the passing execution makes what the failing one came not to.
+#[test]
+fn the_order_that_a_recorded_failure_needs_is_told() {
+    let place = Place::new();
+    place.compile("program", NULL_LEFT);
+    let check = ["check", "--engines", "force,critical", "--budget", "30", "--json", "report.json", "--", "./program"];
+    let ended = place.rashomon(&check).expect(66, &["failure (proven, crashed)"]);
+    let report = place.json("report.json");
+    let notes = report["findings"][0]["notes"].to_string();
+    assert!(notes.contains("critical order: [thread 0: acquires mutex m at task"), "{notes} {ended}");
+    assert!(notes.contains("] before [the main thread: acquires mutex m at main"), "{notes}");
+    assert!(!notes.contains("shortened: "), "the schedule is the one that proved it: {notes}");
+}

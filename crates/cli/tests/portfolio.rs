@@ -77,7 +77,7 @@ fn memory_that_another_order_frees_too_early() {
     place.compile("program", USED_AFTER_FREE);
     let report = check(&place, &[], 66);
     let finding = &report["findings"][0];
-    assert_eq!((&finding["kind"], &finding["grade"]), (&"use-after-free".into(), &"observed".into()), "{report}");
+    assert_eq!((&finding["kind"], &finding["grade"]), (&"use-after-free".into(), &"freed".into()), "{report}");
     let actions = finding["sides"].as_array().into_iter().flatten().map(|side| side["action"].to_string());
     let actions: Vec<String> = actions.collect();
     assert!(actions[0].contains("uses 4 bytes in heap block") && actions[1].contains("freed it"), "{actions:?}");

@@ -65,12 +65,8 @@ fn check(program: &Program) -> Result<(), Failure> {
     let store = scratch().join(format!("{}-check", program.slug()));
     let report_file = scratch().join(format!("{}-report.json", program.slug()));
     let report_path = report_file.to_str().ok_or_else(|| fail("the scratch folder has an odd name"))?;
-    let output = run(over(
-        program,
-        &["check", "--budget", budget(program), "--recordings", recordings(program), "--json", report_path],
-        &store,
-        &binary,
-    ))?;
+    let arguments = [&["check", "--budget", budget(program), "--json", report_path], recordings(program)].concat();
+    let output = run(over(program, &arguments, &store, &binary))?;
     let report: Value = std::fs::read(&report_file)
         .map_err(|error| error.to_string())
         .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()))
@@ -110,9 +106,17 @@ fn budget(program: &Program) -> &'static str {
     if program.expect.is_empty() { "12" } else { "30" }
 }
 
-/// Programs whose bug only some recordings show get several; the others make do with one.
-fn recordings(program: &Program) -> &'static str {
-    if program.expect.iter().any(|expectation| expectation == "stuck") { "5" } else { "1" }
+/// Programs whose bug only some recordings show get several, or as many as a check makes by itself; the others make do with one.
+fn recordings(program: &Program) -> &'static [&'static str] {
+    const WRONG_USES: [&str; 3] = ["use-after-free", "use-of-destroyed", "destroy-awaited"];
+    let expects = |wanted: &[&str]| program.expect.iter().any(|expectation| wanted.contains(&expectation.as_str()));
+    if expects(&WRONG_USES) {
+        &[]
+    } else if expects(&["stuck"]) {
+        &["--recordings", "5"]
+    } else {
+        &["--recordings", "1"]
+    }
 }
 
 fn record(program: &Program, binary: &Path, name: &str, further: &[&str]) -> Result<std::path::PathBuf, Failure> {

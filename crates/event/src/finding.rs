@@ -22,6 +22,8 @@ pub enum FindingKind {
     UnlockNotHeld,
     /// A lock is destroyed, or its memory freed, while it is held.
     DestroyLocked,
+    /// A condition variable is destroyed while a thread waits for it.
+    DestroyAwaited,
     /// A thread takes a lock that it holds and that cannot be taken twice.
     DoubleLock,
     /// A lock is used after it was destroyed or its memory freed.
@@ -53,6 +55,7 @@ impl FindingKind {
             | Self::AtomicityViolation => false,
             Self::UnlockNotHeld
             | Self::DestroyLocked
+            | Self::DestroyAwaited
             | Self::DoubleLock
             | Self::UseOfDestroyed
             | Self::ThreadLeak

@@ -59,6 +59,8 @@ pub enum Grade {
     WrongExit,
     /// The recorded execution did it.
     Observed,
+    /// An access touched a block that was no longer there.
+    Freed,
 }
 
 /// In how many further executions what was shown once came about again: it reproduces `shown` of `of`.

@@ -14,5 +14,6 @@ pub mod operations;
 pub mod orders;
 pub mod pct;
 pub mod pieces;
+pub mod quarantine;
 pub mod sent;
 pub mod wanted;

@@ -6,12 +6,16 @@
 //! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002, §3: ddmin).
 //!
 //! The critical order is the first pair of dependent operations that the failing execution, and one that lacks a turn (or all
-//! from it on) and does not fail, make in different orders.
+//! from it on) and does not fail, make in different orders; or, where the failing execution ended too early for that, an
+//! operation that it made and a dependent one that the other makes before it.
 //!
 //! Guarantee: every schedule gone on from has shown the finding in an execution and is stored at once; at the end no single turn
 //! can be taken out or moved forward, unless the budget ran out. Limit: the end is a local one: `explore` looks for the fewest
 //! preemptions there are. Where the executions part in operations that are not recorded no order is named.
 
+mod order;
+
+use self::order::{critical, prevented};
 use crate::check::Job;
 use crate::check::prove::{Prover, load, same_again};
 use crate::error::PipelineError;
@@ -24,17 +28,12 @@ use crate::store::run::RunRecord;
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Program, force};
 use rashomon_event::finding::Step;
-use rashomon_event::{
-    Deadline, Event, EventIndex, EventKind, Finding, FindingId, Goal, Place, Position, Schedule, ThreadPath, Trace, Turn,
-};
-use std::collections::HashMap;
+use rashomon_event::{Deadline, Event, EventIndex, EventKind, Finding, FindingId, Goal, Place, Position, Schedule, Turn};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const CRITICAL: &str = "critical order: ";
+pub(crate) const CRITICAL: &str = "critical order: ";
 const SHORTENED: &str = "shortened: ";
-/// Operations behind the place where two executions part among which a pair is looked for.
-const MAX_COMPARED: usize = 20_000;
 
 /// What came of it.
 #[derive(Clone, Debug)]
@@ -44,6 +43,13 @@ pub struct Shortened {
     pub executions: u64,
     /// The finding came about at first, and at the end.
     pub shown: bool,
+}
+
+/// What became of a finding's schedule.
+struct Tried {
+    /// With a shorter schedule, and whether it was shown at first and at the end.
+    outcome: Result<(Finding, bool), PipelineError>,
+    executions: u64,
 }
 
 struct Shortener<'a, S: ?Sized> {
@@ -61,6 +67,11 @@ struct Shortener<'a, S: ?Sized> {
     budget: u64,
     /// Nothing more is tried.
     until: Deadline,
+    /// What is shorter is stored at once.
+    stores: bool,
+    /// Executions and time up to the end of which the critical order is looked for, where they are others than those of
+    /// shortening.
+    critical: Option<(u64, Deadline)>,
 }
 
 impl<S: Symbols + ?Sized> Shortener<'_, S> {
@@ -95,10 +106,54 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         (budget, within): (u64, Duration),
         observer: &mut dyn Observer,
     ) -> Result<Shortened, PipelineError> {
+        let until = Deadline::within(within);
+        let Tried { outcome, executions } = self.shortened(run, finding, (budget, until), None, observer)?;
+        let (mut best, shown) = outcome?;
+        let before = schedule_of(finding)?.turns.len();
+        if !shown {
+            best = finding.clone();
+        }
+        self.complete(&mut best);
+        self.store.write_finding(&best)?;
+        observer.progress(Progress::Decided(&best));
+        Ok(Shortened { finding: best, before, executions, shown })
+    }
+
+    /// The critical order of a stored finding in words, if there is one to be found within so many executions and that time, and
+    /// how many there were. Half of both go into shortening the schedule, as long ones have too many turns to look at; the stored
+    /// one stays as it is.
+    pub(crate) fn critical_order(
+        &self,
+        run: &RunRecord,
+        finding: &Finding,
+        (executions, until): (u64, Deadline),
+        observer: &mut dyn Observer,
+    ) -> Result<(Option<String>, u64), PipelineError> {
+        let half = until.less(until.limit(Duration::MAX) / 2);
+        let with = Some((executions, until));
+        let Tried { outcome, executions } = self.shortened(run, finding, (executions / 2, half), with, observer)?;
+        let note = match outcome {
+            Ok((best, true)) => best.notes.into_iter().find(|note| note.starts_with(CRITICAL)),
+            Ok(_) | Err(PipelineError::OutOfTime { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        Ok((note, executions))
+    }
+
+    /// `critical`: as in [`Shortener`]; with it nothing is stored.
+    fn shortened(
+        &self,
+        run: &RunRecord,
+        finding: &Finding,
+        (budget, until): (u64, Deadline),
+        critical: Option<(u64, Deadline)>,
+        observer: &mut dyn Observer,
+    ) -> Result<Tried, PipelineError> {
         let original = schedule_of(finding)?.clone();
         let scratch = self.store.temporary("minimise")?;
         let program = Program { randomise_addresses: false, ..self.program.clone() };
-        let forcing = Forcing { times: 1, deadline: Deadline::within(within), ..self.forcing(run) };
+        let deadline = critical.map_or(until, |(_, until)| until);
+        let forcing = Forcing { times: 1, deadline, ..self.forcing(run) };
         let prover =
             Prover { program: &program, forcing: forcing.clone(), symbols: self.symbols, scratch: scratch.path(), executions: 0 };
         let shown = |schedule: &Schedule, outcome: &Outcome, session: &Path| {
@@ -115,20 +170,14 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             original: None,
             executions: 0,
             budget,
-            until: Deadline::within(within),
+            until,
+            stores: critical.is_none(),
+            critical,
         };
-        let shortened = self.shorten(&mut shortener, &original, observer);
+        let outcome = self.shorten(&mut shortener, &original, observer);
         let executions = shortener.executions;
         scratch.close().map_err(PipelineError::io("remove the folder of", self.store.path()))?;
-        let (mut best, shown) = shortened?;
-        let before = original.turns.len();
-        if !shown {
-            best = finding.clone();
-        }
-        self.complete(&mut best);
-        self.store.write_finding(&best)?;
-        observer.progress(Progress::Decided(&best));
-        Ok(Shortened { finding: best, before, executions, shown })
+        Ok(Tried { outcome, executions })
     }
 
     fn shorten(
@@ -165,7 +214,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                         schedule = tried;
                         best.schedule = Some(schedule.clone());
                         best.forget_steps();
-                        self.store.write_finding(&best)?;
+                        if shortener.stores {
+                            self.store.write_finding(&best)?;
+                        }
                         at = at.min(schedule.turns.len());
                     }
                 }
@@ -174,6 +225,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 break;
             }
             width /= 2;
+        }
+        if let Some((budget, until)) = shortener.critical {
+            (shortener.budget, shortener.until) = (budget, until.less(first.execution.duration));
         }
         let failing = shortener.session.with_file_name("failing");
         let tried = std::mem::replace(&mut shortener.session, failing.clone());
@@ -220,9 +274,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                     continue;
                 }
                 let other = load(&folder_of(&variant, &shortener.session))?;
-                if let Some((first, second)) = critical(&loaded.trace, &other.trace) {
-                    let composer = Composer::new(&loaded, self.symbols, schedule.quantum);
-                    let [first, second] = [first, second].map(|index| words(&composer, index));
+                let pair = critical(&loaded.trace, &other.trace).map(|(first, second)| (first, &loaded, second));
+                let pair = pair.or_else(|| prevented(&loaded.trace, &other.trace).map(|(first, second)| (first, &other, second)));
+                if let Some((first, seen_in, second)) = pair {
+                    let words = |loaded, index| words(&Composer::new(loaded, self.symbols, schedule.quantum), index);
+                    let (first, second) = (words(&loaded, first), words(seen_in, second));
                     finding.notes.push(format!("{CRITICAL}[{first}] before [{second}]; the other way round it does not fail"));
                     return Ok(());
                 }
@@ -298,76 +354,6 @@ fn forward(schedule: &Schedule, at: usize, width: usize) -> Option<Schedule> {
 
 fn up_to(schedule: &Schedule, at: usize) -> Schedule {
     Schedule { turns: schedule.turns[..at].to_vec(), goal: Goal::None, ..schedule.clone() }
-}
-
-/// An operation's name in every execution: thread, ordinal, and for an access its code and how often that was executed there
-/// before.
-type Name = (ThreadPath, u32, Option<(u64, u32)>);
-
-fn names(trace: &Trace) -> Vec<Name> {
-    let mut counts: HashMap<(u32, u32, u64), u32> = HashMap::new();
-    let of = |event: &Event| {
-        let access = matches!(event.kind, EventKind::Access(_)).then(|| {
-            let address = trace.site(event.site).address;
-            let count = counts.entry((event.thread.0, event.ordinal, address)).or_default();
-            *count += 1;
-            (address, *count)
-        });
-        (trace.thread(event.thread).path.clone(), event.ordinal, access)
-    };
-    trace.events.iter().map(of).collect()
-}
-
-/// What an operation concerns: synchronisation objects by address, and whether it is more than a look.
-fn objects(kind: &EventKind) -> [Option<u64>; 2] {
-    let one = |object: &rashomon_event::Address| [Some(object.0), None];
-    match kind {
-        EventKind::Acquire { lock, .. } | EventKind::Release { lock, .. } | EventKind::Request { lock, .. } => one(lock),
-        EventKind::WaitBegin { condition, mutex } | EventKind::WaitEnd { condition, mutex, .. } => {
-            [Some(condition.0), Some(mutex.0)]
-        }
-        EventKind::Signal { condition, .. } => one(condition),
-        EventKind::BarrierEnter { barrier, .. } | EventKind::BarrierExit { barrier, .. } => one(barrier),
-        EventKind::Post { semaphore } | EventKind::Take { semaphore } => one(semaphore),
-        EventKind::OnceBegin { once } | EventKind::OnceDone { once } | EventKind::OnceSeen { once } => one(once),
-        EventKind::ReleaseObject { object } | EventKind::AcquireObject { object } => one(object),
-        _ => [None, None],
-    }
-}
-
-fn depend(one: &Event, other: &Event) -> bool {
-    match (one.access(), other.access()) {
-        (Some(one), Some(other)) => one.overlaps(&other) && (one.class.writes() || other.class.writes()),
-        (None, None) => objects(&one.kind).into_iter().flatten().any(|object| objects(&other.kind).contains(&Some(object))),
-        _ => false,
-    }
-}
-
-/// The first dependent pair that the passing execution makes the other way round, or whose first it never makes.
-fn critical(failing: &Trace, passing: &Trace) -> Option<(EventIndex, EventIndex)> {
-    let (names, others) = (names(failing), names(passing));
-    let parted = names.iter().zip(&others).position(|(one, other)| one != other).unwrap_or(names.len().min(others.len()));
-    let places: HashMap<&Name, usize> = others.iter().enumerate().map(|(at, name)| (name, at)).collect();
-    let place = |at: usize| places.get(&names[at]).copied();
-    let end = names.len().min(parted + MAX_COMPARED);
-    for later in parted..end {
-        let second = &failing.events[later];
-        for earlier in parted..later {
-            let first = &failing.events[earlier];
-            if first.thread == second.thread || !depend(first, second) {
-                continue;
-            }
-            let reversed = match (place(earlier), place(later)) {
-                (Some(first), Some(second)) => second < first,
-                (None, Some(_)) => true,
-                _ => false,
-            };
-            if reversed {
-                return Some((EventIndex(earlier as u32), EventIndex(later as u32)));
-            }
-        }
-    }
-    None
 }
 
 fn words<S: Symbols + ?Sized>(composer: &Composer<'_, S>, index: EventIndex) -> String {

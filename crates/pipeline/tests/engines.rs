@@ -103,6 +103,8 @@ struct Fake<'l> {
     log: &'l RefCell<Vec<String>>,
     /// An execution could not be made in this unit, from the end.
     fails_at: Option<u32>,
+    /// A unit goes on for as long as it may.
+    uses_all: bool,
 }
 
 impl Engine<Binaries> for Fake<'_> {
@@ -118,6 +120,9 @@ impl Engine<Binaries> for Fake<'_> {
         self.left -= 1;
         let bound = if until == Deadline::NEVER { "" } else { " in a share" };
         self.log.borrow_mut().push(format!("{}{bound}", self.name));
+        if self.uses_all {
+            std::thread::sleep(until.limit(Duration::from_secs(60)));
+        }
         if self.fails_at == Some(self.left) {
             case.stopped = Some(PipelineError::NotObserved);
         }
@@ -131,7 +136,7 @@ impl Engine<Binaries> for Fake<'_> {
 }
 
 fn fake<'l>(name: &'static str, left: u32, log: &'l RefCell<Vec<String>>) -> Fake<'l> {
-    Fake { name, left, takes: Duration::from_secs(1), gives: 1.0, log, fails_at: None }
+    Fake { name, left, takes: Duration::from_secs(1), gives: 1.0, log, fails_at: None, uses_all: false }
 }
 
 /// One that sees.
@@ -216,6 +221,20 @@ fn a_share_that_is_used_up_leaves_the_turn_to_others() {
     assert_eq!(*log.borrow(), ["other", "other ends"]);
 }
 
+#[test]
+fn who_uses_up_all_the_time_leaves_some_to_those_that_come_last() {
+    let log = RefCell::default();
+    with_case(|case| {
+        case.deadlines = Deadlines { total: Deadline::within(Duration::from_millis(400)), ..Deadlines::NEVER };
+        let busy = Fake { uses_all: true, ..fake("busy", 2, &log) };
+        let late =
+            Registered { turn: Turn::Last, ..registered(fake("late", 1, &log), Share::AtMost(Duration::from_millis(200))) };
+        run_portfolio(vec![searching(busy, Share::Whole), late], case).unwrap();
+        assert!(case.deadlines.total.is_over(), "what was kept and not needed is the others'");
+    });
+    assert_eq!(*log.borrow(), ["busy in a share", "late in a share", "busy in a share", "busy ends", "late ends"]);
+}
+
 fn names(asked: &mut Asked<'_>) -> Vec<(&'static str, Share, Turn)> {
     of_check::<Binaries>(asked).iter().map(|one| (one.engine.name(), one.share, one.turn)).collect()
 }
@@ -229,7 +248,7 @@ fn a_check_runs_the_registered_engines() {
     let (search, budget) = (Duration::from_secs(7), Duration::from_secs(60));
     let none = || Asked { plan: None, stored: true, search, jobs: 1, budget, engines: vec![], feeds_back: true };
     let witness = ("witness", Share::AtMost(search), Turn::ByOffer);
-    let harm = ("harm", Share::AtMost(budget / 10), Turn::Last);
+    let [harm, critical] = ["harm", "critical"].map(|name| (name, Share::AtMost(budget / 10), Turn::Last));
     let force = ("force", Share::Whole, Turn::ByOffer);
     let part = |of: u32| Share::AtMost(budget / of);
     let [atomicity, provoke] = ["atomicity", "provoke"].map(|name| (name, part(6), Turn::ByOffer));
@@ -237,7 +256,7 @@ fn a_check_runs_the_registered_engines() {
     // Beyond its part exploration goes on while nobody else has anything to do: it offers nothing then.
     let explore = ("explore", Share::Whole, Turn::ByOffer);
     let mut usual = Asked { plan: Some(&mut plan), stored: false, ..none() };
-    let all = [("record", Share::Whole, Turn::First), force, atomicity, correlated, explore, provoke, witness, harm];
+    let all = [("record", Share::Whole, Turn::First), force, atomicity, correlated, explore, provoke, witness, harm, critical];
     assert_eq!(names(&mut usual), all);
     let mut check = Asked { plan: Some(&mut plan), stored: false, engines: vec![engines::EVERY.into()], ..none() };
     assert_eq!(names(&mut check), all);

@@ -19,7 +19,7 @@ fn rank(finding: &Finding) -> u8 {
     match (finding.verdict.grade(), finding.harm) {
         (Some(Grade::Crashed), _) | (_, Some(Harm::Crash)) => 0,
         (Some(Grade::Deadlocked | Grade::Stuck | Grade::Endless), _) | (_, Some(Harm::Hang)) => 1,
-        (Some(Grade::WrongExit | Grade::Violated), _) | (_, Some(Harm::Result)) => 2,
+        (Some(Grade::WrongExit | Grade::Violated | Grade::Freed), _) | (_, Some(Harm::Result)) => 2,
         (_, Some(Harm::NoneSeen)) => 4,
         _ => 3,
     }

@@ -95,6 +95,7 @@ pub const fn kind_name(kind: FindingKind) -> &'static str {
         FindingKind::Failure => "failure",
         FindingKind::UnlockNotHeld => "unlock of a lock that is not held",
         FindingKind::DestroyLocked => "destruction of a locked lock",
+        FindingKind::DestroyAwaited => "destruction of an awaited condition variable",
         FindingKind::DoubleLock => "double lock",
         FindingKind::UseOfDestroyed => "use of a destroyed lock",
         FindingKind::ThreadLeak => "thread leak",
@@ -130,6 +131,7 @@ pub const fn grade_name(grade: Grade) -> &'static str {
         Grade::Crashed => "crashed",
         Grade::WrongExit => "wrong exit code",
         Grade::Observed => "observed",
+        Grade::Freed => "freed",
     }
 }
 
@@ -165,16 +167,17 @@ const fn proof_words(kind: FindingKind, grade: Grade) -> &'static str {
             FindingKind::DestroyLocked => {
                 "the recorded execution did it: who holds the lock, or waits for it, goes on with what is no lock any more"
             }
+            FindingKind::DestroyAwaited => {
+                "the recorded execution did it: what the other thread waits for is no more, and nobody can be sure to wake it"
+            }
             FindingKind::DoubleLock => "the recorded execution did it: the lock is not recursive",
             FindingKind::UseOfDestroyed => "the recorded execution did it: what lies there is no lock, and protects nothing",
             FindingKind::ThreadLeak => {
                 "the recorded execution did it: what the system keeps of a thread is given back when it is joined or detached"
             }
-            FindingKind::UseAfterFree => {
-                "an execution did it: what lies there may belong to somebody else by then, whatever orders the threads"
-            }
             _ => "the recorded execution did it",
         },
+        Grade::Freed => "an execution did it: what lies there may belong to somebody else by then, whatever orders the threads",
     }
 }
 

@@ -144,6 +144,7 @@ const fn kind_of(kind: FindingKind) -> Option<&'static str> {
         FindingKind::Deadlock | FindingKind::Stuck | FindingKind::Endless => "deadlock",
         FindingKind::UnlockNotHeld
         | FindingKind::DestroyLocked
+        | FindingKind::DestroyAwaited
         | FindingKind::DoubleLock
         | FindingKind::UseOfDestroyed
         | FindingKind::WrongContext => "mutex",

@@ -1,12 +1,13 @@
-//! Uses of memory after its end: a block is freed, and something accesses it before its bytes are given out again, whoever frees
-//! and whoever uses it, and whatever orders the two. A bug of the recorded execution itself.
+//! Uses of memory after its end: a block is freed, and something accesses it, or frees it once more, before its bytes are given
+//! out again, whoever frees and whoever uses it, and whatever orders the two. A bug of the recorded execution itself.
 //!
 //! Guarantee: both happened in this order. That rests on the space of synthetic addresses ([`crate::space`]): an access to freed
-//! memory is one to the freed object, until its bytes are given out again.
+//! memory is one to the freed object, until its bytes are given out again. The runtime holds freed blocks for a while, so that
+//! they are not given out at once.
 //!
 //! Limits. Blocks of the heap alone. Of recordings with threads in parallel nothing is told, since their order is not that of the
-//! accesses. Where a block ends twice it may have been given out between, unseen (a thread that is no longer observed), and
-//! nothing is told of it. What a process does when it is about to end is told as late.
+//! accesses. Where a block ends twice and the runtime did not hold it in between it may have been given out, unseen (a thread
+//! that is no longer observed), and nothing is told of it. What a process does when it is about to end is told as late.
 
 use crate::misuse::{Misuse, MisuseRecord, Moment};
 use rashomon_event::{
@@ -24,8 +25,8 @@ struct End {
     late: bool,
 }
 
-/// The first use of each pair of places, up to the deadline.
-pub(crate) fn uses_after_free(trace: &Trace, deadline: Deadline) -> Vec<MisuseRecord> {
+/// The first use of each pair of places, up to the deadline. `again`: what follows where a block was freed that the runtime held.
+pub(crate) fn uses_after_free(trace: &Trace, again: &FxHashSet<EventIndex>, deadline: Deadline) -> Vec<MisuseRecord> {
     if trace.mode != Mode::Serial {
         return Vec::new();
     }
@@ -50,10 +51,13 @@ pub(crate) fn uses_after_free(trace: &Trace, deadline: Deadline) -> Vec<MisuseRe
             if range.contains(&alive.start) {
                 alive = 0..0;
             }
-            if ends.insert(object, End { at, late }).is_some() {
+            let is_certain = again.contains(&EventIndex(number + 1));
+            if !is_certain && ends.insert(object, End { at, late }).is_some() {
                 twice.insert(object);
             }
-            continue;
+            if !is_certain {
+                continue;
+            }
         }
         let Some(end) = ends.get(&object) else {
             alive = range;
@@ -90,6 +94,7 @@ const fn moment(event: &Event, number: u32) -> Moment {
 mod tests {
     use super::*;
     use rashomon_event::{Object, ThreadId};
+    use std::iter;
 
     const BASE: u64 = 1 << 48;
 
@@ -125,7 +130,12 @@ mod tests {
     }
 
     fn uses(mode: Mode, accesses: &[(u32, AccessClass)]) -> Vec<(u32, Option<u32>)> {
-        let found = uses_after_free(&trace(mode, accesses), Deadline::NEVER);
+        uses_where(mode, accesses, iter::empty())
+    }
+
+    fn uses_where(mode: Mode, accesses: &[(u32, AccessClass)], again: impl IntoIterator<Item = u32>) -> Vec<(u32, Option<u32>)> {
+        let again = again.into_iter().map(EventIndex).collect();
+        let found = uses_after_free(&trace(mode, accesses), &again, Deadline::NEVER);
         found.iter().map(|record| (record.at.site.0, record.earlier.map(|end| end.site.0))).collect()
     }
 
@@ -146,5 +156,11 @@ mod tests {
     #[test]
     fn a_block_that_ends_twice_may_have_lived_between() {
         assert_eq!(uses(Mode::Serial, &[(0, End), (1, Read), (1, End)]), []);
+    }
+
+    #[test]
+    fn a_block_that_was_held_did_not_live_between() {
+        assert_eq!(uses_where(Mode::Serial, &[(0, End), (1, End)], [2]), [(1, Some(0))]);
+        assert_eq!(uses_where(Mode::Serial, &[(0, End), (1, Read), (1, End)], [3]), [(1, Some(0)), (2, Some(0))]);
     }
 }

@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod bytes;
+mod conditions;
 pub mod control;
 mod control_provoke;
 mod convert;

@@ -172,7 +172,7 @@ impl<'a> Loader<'a> {
             signals: FxHashMap::default(),
             last_signal: FxHashMap::default(),
             shortcomings: Vec::new(),
-            misuses: Misuses::default(),
+            misuses: Misuses::new(recording.header.mode == RunMode::Serial),
             not_reexecutable_from: None,
             input: None,
             frames: Vec::new(),
@@ -440,8 +440,9 @@ impl<'a> Loader<'a> {
             loops: self.loops,
             not_reexecutable_from: self.not_reexecutable_from,
         };
+        let freed_again = self.misuses.take_freed_again();
         let mut misuses = self.misuses.finish(header.state == RunState::Complete && !header.notes.repeats());
-        misuses.extend(freed::uses_after_free(&trace, self.deadline));
+        misuses.extend(freed::uses_after_free(&trace, &freed_again, self.deadline));
         LoadedTrace {
             trace,
             header: header.clone(),

@@ -9,10 +9,11 @@
 //! again is a new one. Rwlocks and spin locks are not refused, so of them only uses in freed memory are found. A thread that
 //! takes a mutex which it holds, and is not told so, deadlocks; that is found as such.
 
+use crate::conditions::Conditions;
 use crate::stream::SyncRecord;
-use rashomon_abi::record::{Op, lock_kind, thread_create};
+use rashomon_abi::record::{Op, free, lock_kind, thread_create};
 use rashomon_event::{Address, ContextId, EventIndex, SiteId, ThreadId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 const EDEADLK: u64 = 35;
@@ -24,6 +25,8 @@ pub enum Misuse {
     UnlockNotHeld,
     /// A lock is destroyed, or its memory freed, while it is held.
     DestroyLocked,
+    /// A condition variable is destroyed while a thread waits for it ([`crate::conditions`]).
+    DestroyAwaited,
     /// A thread takes a lock that it holds and that cannot be taken twice; it was told so.
     DoubleLock,
     /// A lock is used after it was destroyed or its memory freed.
@@ -48,9 +51,9 @@ pub struct Moment {
 pub struct MisuseRecord {
     pub misuse: Misuse,
     pub at: Moment,
-    /// Where the lock was taken, destroyed or freed, or the memory freed.
+    /// Where the lock was taken, destroyed or freed, or the memory freed, or where the other thread began to wait.
     pub earlier: Option<Moment>,
-    /// Identity of the lock, the number of the thread, or the beginning of the block.
+    /// Identity of the lock or condition variable, the number of the thread, or the beginning of the block.
     pub object: Address,
     /// The lock noticed, and told the program.
     pub refused: bool,
@@ -104,6 +107,10 @@ pub(crate) struct Misuses {
     /// Begin of each block → its bytes.
     blocks: FxHashMap<u64, u64>,
     children: BTreeMap<u64, Child>,
+    /// `None`: nothing is told of them.
+    conditions: Option<Conditions>,
+    /// What the next event was where a block was freed that had been freed.
+    freed_again: FxHashSet<EventIndex>,
     /// The process ended in another way than by `exit`, or with its last thread: then nothing is kept of any.
     vanished: bool,
     /// The process was about to end.
@@ -111,6 +118,11 @@ pub(crate) struct Misuses {
 }
 
 impl Misuses {
+    /// `is_serial`: the order of the operations is the one in which they took effect.
+    pub(crate) fn new(is_serial: bool) -> Self {
+        Self { conditions: is_serial.then(Conditions::default), ..Self::default() }
+    }
+
     /// What is found next has this number.
     pub(crate) fn count(&self) -> usize {
         self.found.len()
@@ -121,9 +133,19 @@ impl Misuses {
         &mut self.found[number..]
     }
 
+    /// The events behind which a block was freed once more, as the runtime saw: it had not been given out in between.
+    pub(crate) fn take_freed_again(&mut self) -> FxHashSet<EventIndex> {
+        std::mem::take(&mut self.freed_again)
+    }
+
     pub(crate) fn step(&mut self, sync: &SyncRecord<'_>, at: Moment) {
         let argument = |number: usize| sync.arguments.get(number);
         let is_other = sync.aux & lock_kind::KIND_MASK == lock_kind::OTHER;
+        if let Some(waiting) = self.conditions.as_mut().and_then(|conditions| conditions.step(sync.op, sync.object, at)) {
+            let object = Address(sync.object);
+            let misuse = Misuse::DestroyAwaited;
+            self.found.push(MisuseRecord { misuse, at, earlier: Some(waiting), object, refused: false, late: false });
+        }
         if matches!(sync.op, Op::Lock | Op::LockInit) {
             self.lock(sync.object).refuses = sync.aux & lock_kind::REFUSES != 0;
         }
@@ -145,7 +167,12 @@ impl Misuses {
                 self.blocks.insert(sync.object, bytes);
                 self.begins(sync.object, bytes);
             }
-            Op::Free => self.freed(sync.object, at),
+            Op::Free => {
+                if sync.aux & free::AGAIN != 0 {
+                    self.freed_again.insert(at.before);
+                }
+                self.freed(sync.object, at);
+            }
             Op::ThreadStart => self.begins(argument(2), argument(3).saturating_sub(argument(2))),
             Op::ThreadCreate => {
                 let cared_for = sync.aux & thread_create::DETACHED != 0;

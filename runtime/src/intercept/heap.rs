@@ -6,14 +6,14 @@
 //! runtime's locks while it waits for the allocator's, and a handler above a call that holds those may need the runtime's.
 
 use crate::detect;
-use crate::intercept::{hooks, mappings};
+use crate::intercept::{hooks, mappings, quarantine};
 use crate::record::{reach, recorder};
 use crate::serial::replay;
-use crate::system::real::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
+use crate::system::real::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc, real};
 use crate::system::thread::{Runtime, Thread};
 use crate::system::tls::caller;
 use core::ffi::c_int;
-use rashomon_abi::record::{Op, allocation_kind};
+use rashomon_abi::record::{Op, allocation_kind, free};
 
 fn begins(thread: &Thread, address: u64, bytes: usize, site: u64, kind: u16) {
     let spare = match kind {
@@ -58,9 +58,12 @@ pub fn freed(address: u64, bytes: u64, site: u64) {
 }
 
 /// Makes a heap block and records it, if there is one.
-pub fn allocating(bytes: usize, site: u64, make: impl FnOnce() -> *mut u8) -> *mut u8 {
+pub fn allocating(bytes: usize, site: u64, make: impl Fn() -> *mut u8) -> *mut u8 {
     let Some(runtime) = Runtime::try_enter() else { return make() };
-    let block = make();
+    let mut block = make();
+    if block.is_null() && quarantine::release_all() {
+        block = make();
+    }
     if !block.is_null() {
         begins(runtime.thread(), block as u64, bytes, site, allocation_kind::HEAP);
     }
@@ -72,17 +75,27 @@ pub fn allocating(bytes: usize, site: u64, make: impl FnOnce() -> *mut u8) -> *m
 /// # Safety
 /// The program gave the block back to the allocator.
 pub unsafe fn freeing(block: *mut u8, site: u64) {
+    if block.is_null() {
+        return;
+    }
+    let again = quarantine::take(block);
     // SAFETY: by the contract.
     unsafe { ends(block, site) };
     let runtime = Runtime::try_enter();
-    if let Some(runtime) = &runtime
-        && !block.is_null()
-    {
+    if let Some(runtime) = &runtime {
         reach::ends(block as u64);
-        recorder::sync(runtime.thread(), Op::Free, block as u64, 0, site, &[]);
+        recorder::sync(runtime.thread(), Op::Free, block as u64, if again { free::AGAIN } else { 0 }, site, &[]);
     }
-    // SAFETY: by the contract.
-    unsafe { __libc_free(block) }
+    // SAFETY: by the contract. What is given back once more libc gets twice, and does what it does then.
+    unsafe {
+        match runtime {
+            Some(_) if quarantine::on() && !again => quarantine::hold(block),
+            _ => __libc_free(block),
+        }
+        if again {
+            __libc_free(block);
+        }
+    }
 }
 
 /// The block is given back: for who still uses it that is a write of all of it.
@@ -150,7 +163,7 @@ unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
         recorder::sync(thread, Op::Free, block as u64, 0, site, &[]);
     }
     // SAFETY: as `realloc` is called.
-    let new = unsafe { __libc_realloc(block, bytes) };
+    let new = unsafe { resized(block, bytes) };
     if !new.is_null() {
         begins(thread, new as u64, bytes, site, allocation_kind::HEAP);
     } else if bytes > 0 && !block.is_null() {
@@ -159,6 +172,46 @@ unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
         begins(thread, block as u64, unsafe { usable_bytes(block) }, site, allocation_kind::HEAP);
     }
     new
+}
+
+/// As `realloc` does. Where blocks are held a small one moves, unless it has room and would keep half of its bytes: glibc would
+/// let it grow over what is free behind it, or give out what it leaves.
+///
+/// # Safety
+/// As for `realloc`.
+unsafe fn resized(block: *mut u8, bytes: usize) -> *mut u8 {
+    // SAFETY: by the contract.
+    let old = if block.is_null() { 0 } else { unsafe { usable_bytes(block) } };
+    if !quarantine::on() || old == 0 || old >= LARGE {
+        // SAFETY: by the contract.
+        let mut new = unsafe { __libc_realloc(block, bytes) };
+        if new.is_null() && bytes > 0 && quarantine::release_all() {
+            // SAFETY: by the contract: that it failed left the block as it was.
+            new = unsafe { __libc_realloc(block, bytes) };
+        }
+        return new;
+    }
+    if bytes <= old && bytes > old / 2 {
+        return block;
+    }
+    // SAFETY: glibc's allocator; two blocks of these lengths. The old one is the program's no more.
+    unsafe {
+        let make = || if bytes > 0 { __libc_malloc(bytes) } else { core::ptr::null_mut() };
+        let mut new = make();
+        if new.is_null() && bytes > 0 {
+            if !quarantine::release_all() {
+                return new;
+            }
+            new = make();
+        }
+        if !new.is_null() {
+            real!(fn memcpy(*mut u8, *const u8, usize) -> *mut u8)(new, block, old.min(bytes));
+        }
+        if !new.is_null() || bytes == 0 {
+            quarantine::hold(block);
+        }
+        new
+    }
 }
 
 /// From here on glibc asks the kernel for each block.

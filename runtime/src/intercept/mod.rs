@@ -51,6 +51,7 @@ pub mod passage;
 pub mod passing;
 pub mod poll;
 pub mod process;
+pub mod quarantine;
 pub mod queue;
 pub mod rwlock;
 pub mod semaphore;

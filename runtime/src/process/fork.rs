@@ -13,7 +13,7 @@
 
 use crate::detect;
 use crate::intercept::process::ForkHandlers;
-use crate::intercept::{barrier, exits, gaps, once, timers};
+use crate::intercept::{barrier, exits, gaps, once, quarantine, timers};
 use crate::openmp;
 use crate::process::init;
 use crate::provoke;
@@ -186,6 +186,7 @@ unsafe fn begin(thread: &'static Thread, cradle: &Cradle) {
         explore::forget();
         provoke::restart();
         policy::restart();
+        quarantine::forked();
         threads::only(thread);
         sched::only(thread);
     }

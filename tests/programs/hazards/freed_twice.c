@@ -2,8 +2,9 @@
 // Shows: an abort in every run: libc sees that the block, too large for the lists of small ones, is free already.
 // True:  the thread frees the block, main frees it once more.
 // expect: failure crashed
-// tells: it frees heap block of 5000 bytes allocated at main (freed_twice.c:20) once more
-// tells: it was freed before by thread 0 at end (freed_twice.c:14)
+// expect: use-after-free
+// tells: it frees heap block of 5000 bytes allocated at main (freed_twice.c:21) once more
+// tells: it was freed before by thread 0 at end (freed_twice.c:15)
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -96,6 +96,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             FindingKind::Failure
             | FindingKind::UnlockNotHeld
             | FindingKind::DestroyLocked
+            | FindingKind::DestroyAwaited
             | FindingKind::DoubleLock
             | FindingKind::UseOfDestroyed
             | FindingKind::ThreadLeak
@@ -240,7 +241,7 @@ pub fn same_again<S: Symbols + ?Sized>(
             let Some(places) = places_of(finding) else { return Ok(false) };
             shows(&|composer| unordered_again(composer, finding, &places).is_some())
         }
-        Some(Grade::Observed) => loaded().is_some_and(|loaded| shows_misuse(&loaded, finding)),
+        Some(Grade::Observed | Grade::Freed) => loaded().is_some_and(|loaded| shows_misuse(&loaded, finding)),
         // That it did not come about before is nothing to come about again.
         None => {
             let Some(schedule) = &finding.schedule else { return Ok(false) };

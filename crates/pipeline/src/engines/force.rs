@@ -32,6 +32,8 @@ const DOUBTFUL: f64 = 0.1;
 pub struct Force {
     phase: Phase,
     forcing: Option<Forcing>,
+    /// Time for the last execution of all.
+    whole: Duration,
     pursuits: Pursuits,
     /// Proven findings of each cause.
     proven: Counts,
@@ -125,8 +127,8 @@ impl Force {
             }
             _ => Duration::ZERO,
         };
-        let forcing = Forcing { deadline: until.less(whole), ..job.forcing(case.run) };
-        self.forcing = Some(forcing);
+        self.whole = whole;
+        self.forcing = Some(Forcing { deadline: until.less(whole), ..job.forcing(case.run) });
         self.phase = Phase::Leads { of: leads.len(), leads: Box::new(leads.into_iter().enumerate().peekable()) };
         Ok(())
     }
@@ -274,6 +276,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
             next = self.next(case).unwrap_or(next);
         }
         let Some(forcing) = self.forcing.clone() else { return Ok(Yield::default()) };
+        let forcing = Forcing { deadline: until.less(self.whole), ..forcing };
         let before = self.executions;
         let job = case.job;
         let scratch = job.store.scratch(NAME);

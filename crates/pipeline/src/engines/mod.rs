@@ -44,6 +44,7 @@ engines! {
         provoke,
         witness,
         harm,
+        critical,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Engines that see (recording, analysis of what is recorded) have their turns before all others, one after the other: what the
 //! others offer is about what they saw. Then whoever's next unit is worth most per second has a turn, and is asked again, until
 //! nobody has anything to offer or the budget is over. The first in the list is first where two offers are equal. Who looks at
-//! what all others have found comes last.
+//! what all others have found comes last, and a little of the budget is kept for that; what of it is not needed the others get.
 //!
 //! Searching engines measure a unit by its executions ([`Case::takes`]) and not by the clock, so that which unit comes next
 //! follows from the seed and from what executions showed. Only the end of the budget, or of a share, depends on the machine.
@@ -57,7 +57,37 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
         }
     }
     let mut all: Vec<Queued<'_, S>> = searching.into_iter().map(queued).collect();
-    while case.stopped.is_none() {
+    let kept = kept_for_the_last(&mut all, case);
+    let total = case.deadlines.total;
+    case.deadlines.total = total.less(kept);
+    by_offer(&mut all, case, !kept.is_zero());
+    case.deadlines.total = total;
+    for one in all.iter_mut().filter(|one| one.one.turn == Turn::Last) {
+        while case.stopped.is_none()
+            && let Some(until) = one.until(case)
+            && one.one.engine.offer(case).is_some()
+        {
+            if let Err(error) = one.step(case, until) {
+                case.stop(error);
+            }
+        }
+    }
+    if !kept.is_zero() {
+        by_offer(&mut all, case, false);
+    }
+    for one in &mut all {
+        if one.has_begun || one.one.share == Share::Whole {
+            one.one.engine.finish(case)?;
+        }
+    }
+    case.leave_whole();
+    tell(&all, case)
+}
+
+/// The best offer first, until there is none. `breaks_off`: or until the time is over; else whoever has something left says then
+/// that it is left.
+fn by_offer<S: Symbols + ?Sized>(all: &mut [Queued<'_, S>], case: &mut Case<'_, '_, S>, breaks_off: bool) {
+    while case.stopped.is_none() && !(breaks_off && case.deadlines.total.is_over()) {
         let mut best: Option<(f64, usize, Deadline)> = None;
         for (number, one) in all.iter_mut().enumerate().filter(|(_, one)| one.one.turn == Turn::ByOffer) {
             let Some(until) = one.until(case) else { continue };
@@ -72,23 +102,19 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
             case.stop(error);
         }
     }
-    for one in all.iter_mut().filter(|one| one.one.turn == Turn::Last) {
-        while case.stopped.is_none()
-            && let Some(until) = one.until(case)
-            && one.one.engine.offer(case).is_some()
-        {
-            if let Err(error) = one.step(case, until) {
-                case.stop(error);
-            }
-        }
-    }
-    for one in &mut all {
-        if one.has_begun || one.one.share == Share::Whole {
-            one.one.engine.finish(case)?;
-        }
-    }
-    case.leave_whole();
-    tell(&all, case)
+}
+
+/// Units of each engine that comes last for which time is kept, half of its share at most.
+const KEPT_UNITS: u32 = 8;
+
+/// All that is kept.
+fn kept_for_the_last<S: Symbols + ?Sized>(all: &mut [Queued<'_, S>], case: &Case<'_, '_, S>) -> Duration {
+    let last = all.iter_mut().filter(|one| one.one.turn == Turn::Last);
+    let kept = last.filter_map(|one| {
+        let Share::AtMost(most) = one.one.share else { return None };
+        Some((most / 2).min(one.one.engine.offer(case)?.takes * KEPT_UNITS))
+    });
+    kept.sum()
 }
 
 /// One engine until it has nothing more to offer.

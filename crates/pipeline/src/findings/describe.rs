@@ -400,10 +400,13 @@ fn offset_words(into: u64) -> String {
 
 /// `function (file:line)`.
 pub(crate) fn place_words(frame: &Frame) -> String {
-    let function = frame.function.as_deref().map_or_else(|| "??".into(), short_function);
-    match (&frame.file, frame.line) {
-        (Some(file), Some(line)) => format!("{function} ({}:{line})", file_name(file)),
-        _ => format!("{function} ({}+{:#x})", file_name(&frame.module), frame.offset),
+    let place = match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
+        _ => format!("{}+{:#x}", file_name(&frame.module), frame.offset),
+    };
+    match frame.function.as_deref().map(short_function) {
+        Some(function) => format!("{function} ({place})"),
+        None => place,
     }
 }
 

@@ -103,6 +103,7 @@ pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> FindingId {
         FindingKind::Failure => "failure",
         FindingKind::UnlockNotHeld => "unlock",
         FindingKind::DestroyLocked => "destroy",
+        FindingKind::DestroyAwaited => "destroy-awaited",
         FindingKind::DoubleLock => "double-lock",
         FindingKind::UseOfDestroyed => "destroyed",
         FindingKind::ThreadLeak => "leak",

@@ -3,13 +3,14 @@
 use crate::findings::compose::{Composer, shown};
 use crate::findings::identity::{finding_id, place_key};
 use crate::findings::symbols::Symbols;
-use rashomon_event::{Evidence, Finding, FindingKind, Grade, Side, ThreadId, Verdict};
+use rashomon_event::{AccessClass, Evidence, Finding, FindingKind, Grade, Side, ThreadId, Verdict};
 use rashomon_trace::{Misuse, MisuseRecord, Moment};
 
 pub const fn misuse_kind(misuse: Misuse) -> FindingKind {
     match misuse {
         Misuse::UnlockNotHeld => FindingKind::UnlockNotHeld,
         Misuse::DestroyLocked => FindingKind::DestroyLocked,
+        Misuse::DestroyAwaited => FindingKind::DestroyAwaited,
         Misuse::DoubleLock => FindingKind::DoubleLock,
         Misuse::UseOfDestroyed => FindingKind::UseOfDestroyed,
         Misuse::ThreadLeak => FindingKind::ThreadLeak,
@@ -25,12 +26,15 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         let lock = || self.describer.lock(record.object);
         let used = || trace.events.get(record.at.before.index()).and_then(|event| event.access());
         let block = || used().map_or_else(|| "memory".to_owned(), |used| self.describer.data(used.address, u64::from(used.size)));
+        let frees = used().is_some_and(|used| used.class == AccessClass::End);
         let kind = misuse_kind(record.misuse);
         let (subject, action, earlier) = match record.misuse {
             Misuse::UnlockNotHeld => (lock(), format!("releases {}", lock()), "took it"),
             Misuse::DestroyLocked => (lock(), format!("destroys {}", lock()), "took it"),
+            Misuse::DestroyAwaited => (lock(), format!("destroys {}", lock()), "waits for it"),
             Misuse::DoubleLock => (lock(), format!("takes {}", lock()), "took it"),
             Misuse::UseOfDestroyed => (lock(), format!("uses {}", lock()), "destroyed it"),
+            Misuse::UseAfterFree if frees => (block(), format!("frees {} once more", block()), "freed it"),
             Misuse::UseAfterFree => (block(), format!("uses {}", block()), "freed it"),
             Misuse::ThreadLeak => {
                 let child = u32::try_from(record.object.0).ok().and_then(|number| trace.threads.get(ThreadId(number).index()));
@@ -41,9 +45,10 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         };
         let moments = std::iter::once((record.at, action)).chain(record.earlier.map(|at| (at, earlier.to_owned())));
         let sides: Vec<Side> = moments.map(|(at, action)| self.side_at(at, action)).collect();
+        let grade = if record.misuse == Misuse::UseAfterFree { Grade::Freed } else { Grade::Observed };
         let place = |at: Moment| place_key(trace, self.symbols, at.site, at.context);
         Finding {
-            verdict: if record.refused || record.late { Verdict::Suspected } else { shown(Grade::Observed) },
+            verdict: if record.refused || record.late { Verdict::Suspected } else { shown(grade) },
             subject,
             sides,
             notes: if record.late && record.misuse == Misuse::ThreadLeak { vec![LATE.to_owned()] } else { Vec::new() },

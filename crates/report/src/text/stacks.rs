@@ -10,27 +10,41 @@ const OF_A_LIBRARY: usize = 2;
 
 /// `function file:line:column`, or module and offset where debug information is missing.
 pub fn frame_words(frame: &Frame) -> String {
-    words(frame, frame.function.as_deref().unwrap_or("??"), "")
+    words(frame, frame.function.as_deref(), "")
+}
+
+/// The function, or, where no symbol has the place, module and offset.
+fn name_of(frame: &Frame) -> String {
+    match &frame.function {
+        Some(function) => names::path_of_function(function),
+        None => in_module(frame),
+    }
+}
+
+fn in_module(frame: &Frame) -> String {
+    let module = frame.module.rsplit('/').next().unwrap_or(&frame.module);
+    format!("{module}+{:#x}", frame.offset)
 }
 
 /// A frame within a sentence, seen from the folder.
 pub fn place_words(frame: &Frame, folder: &str) -> String {
-    let function = names::path_of_function(frame.function.as_deref().unwrap_or("??"));
-    words(&Frame { inlined: false, ..frame.clone() }, &function, folder)
+    let function = frame.function.as_deref().map(names::path_of_function);
+    words(&Frame { inlined: false, ..frame.clone() }, function.as_deref(), folder)
 }
 
-fn words(frame: &Frame, function: &str, folder: &str) -> String {
-    let mut text = clean(function);
+fn words(frame: &Frame, function: Option<&str>, folder: &str) -> String {
+    let mut text = function.map(clean).unwrap_or_default();
     match (&frame.file, frame.line) {
         (Some(file), Some(line)) => {
-            let _ = write!(text, " {}:{line}", clean(&names::path(file, folder)));
+            let space = if text.is_empty() { "" } else { " " };
+            let _ = write!(text, "{space}{}:{line}", clean(&names::path(file, folder)));
             if let Some(column) = frame.column.filter(|column| *column > 0) {
                 let _ = write!(text, ":{column}");
             }
         }
+        _ if text.is_empty() => text = clean(&in_module(frame)),
         _ => {
-            let module = frame.module.rsplit('/').next().unwrap_or(&frame.module);
-            let _ = write!(text, " ({}+{:#x})", clean(module), frame.offset);
+            let _ = write!(text, " ({})", clean(&in_module(frame)));
         }
     }
     if frame.inlined {
@@ -42,11 +56,11 @@ fn words(frame: &Frame, function: &str, folder: &str) -> String {
 impl Look<'_> {
     /// A frame: whole, or with a short name.
     pub fn frame(&self, frame: &Frame) -> String {
-        let function = frame.function.as_deref().unwrap_or("??");
+        let function = frame.function.as_deref();
         if self.full_stacks {
             return words(frame, function, self.folder);
         }
-        words(&Frame { inlined: false, ..frame.clone() }, &names::function(function), self.folder)
+        words(&Frame { inlined: false, ..frame.clone() }, function.map(names::function).as_deref(), self.folder)
     }
 
     /// The one frame that stands for a stack.
@@ -97,8 +111,7 @@ impl Look<'_> {
                 // What a library does for the user happens at the user's line.
                 ([.., called], Some(own)) if at == 0 => {
                     let deeper = if foreign == 1 { String::new() } else { format!(" ({foreign} frames)") };
-                    let called = names::path_of_function(called.function.as_deref().unwrap_or("??"));
-                    lines.push(format!("{}, in {}{deeper}", numbered((foreign, own)), clean(&called)));
+                    lines.push(format!("{}, in {}{deeper}", numbered((foreign, own)), clean(&name_of(called))));
                     rest = &behind[1..];
                 }
                 _ => {

@@ -86,7 +86,6 @@ impl Printer<'_> {
     }
 
     fn frame(&self, frame: &Frame) -> String {
-        let function = frame.function.as_deref().map_or_else(|| "??".to_owned(), clean);
         let place = match (&frame.file, frame.line, frame.column) {
             (Some(file), Some(line), Some(column)) => format!("{}:{line}:{column}", self.path(file)),
             (Some(file), Some(line), None) => format!("{}:{line}", self.path(file)),
@@ -96,7 +95,11 @@ impl Printer<'_> {
                 None => format!("({:#x})", frame.address),
             },
         };
-        format!("{function} {place}{}", if frame.inlined { " (inlined)" } else { "" })
+        let inlined = if frame.inlined { " (inlined)" } else { "" };
+        match &frame.function {
+            Some(function) => format!("{} {place}{inlined}", clean(function)),
+            None => format!("{place}{inlined}"),
+        }
     }
 
     fn stack(&mut self, stack: &Stack, indent: usize) {
