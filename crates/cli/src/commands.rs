@@ -20,6 +20,7 @@ pub mod reference;
 pub mod replay;
 pub mod report;
 pub mod runtime_path;
+pub mod schema;
 pub mod trace;
 pub mod trust;
 pub mod witness;

@@ -170,6 +170,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Env => commands::env::env(),
         Command::Completions { shell } => commands::completions::completions(shell),
         Command::Man { command, output } => commands::man::man(&command, output.as_deref()),
+        Command::Schema { document } => commands::schema::schema(&document),
         Command::Reference => commands::reference::reference(),
     }
 }

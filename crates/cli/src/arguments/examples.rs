@@ -154,6 +154,11 @@ Examples:
   rashomon csp check philosophers.csp
   rashomon csp check --within 10 --counterexamples 5 model.csp";
 
+pub const SCHEMA: &str = "\
+Examples:
+  rashomon schema > report.schema.json
+  rashomon schema warning";
+
 pub const MAN: &str = "\
 Examples:
   rashomon man | man -l -
