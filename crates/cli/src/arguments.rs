@@ -47,6 +47,12 @@ pub struct Arguments {
     /// Print no progress to standard error.
     #[arg(long, short, global = true)]
     pub quiet: bool,
+    /// Read options from this file. Default: the rashomon.toml at or above the program's folder, else the working directory.
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "no_config")]
+    pub config: Option<PathBuf>,
+    /// Read no rashomon.toml.
+    #[arg(long, global = true)]
+    pub no_config: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -350,6 +356,13 @@ pub enum Command {
         /// Write every page into this folder (`rashomon.1`, `rashomon-check.1`, …).
         #[arg(long, short, value_name = "DIR")]
         output: Option<PathBuf>,
+    },
+    /// Print the options that hold for a command, and why: the command line, the environment, a line of rashomon.toml.
+    #[command(after_help = examples::CONFIG)]
+    Config {
+        /// The command line that is asked about, such as `check -- ./program`. Default: `check`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+        line: Vec<OsString>,
     },
     /// Print the JSON schema of what `--json` and `--format json` write (JSON Schema, draft 2020-12).
     #[command(after_help = examples::SCHEMA)]

@@ -154,6 +154,11 @@ Examples:
   rashomon csp check philosophers.csp
   rashomon csp check --within 10 --counterexamples 5 model.csp";
 
+pub const CONFIG: &str = "\
+Examples:
+  rashomon config check -- ./program
+  rashomon config record --seed 7 -- ./program";
+
 pub const SCHEMA: &str = "\
 Examples:
   rashomon schema > report.schema.json
