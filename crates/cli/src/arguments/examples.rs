@@ -112,8 +112,9 @@ Examples:
   rashomon trace import --format speedygo --lenient - --output trace.packed";
 
 pub const TRACE_EXPORT: &str = "\
-Example:
-  rashomon trace export .rashomon --to std --lossy --output trace.std";
+Examples:
+  rashomon trace export .rashomon --to std --lossy --output trace.std
+  rashomon trace export .rashomon --to perfetto --output trace.pftrace";
 
 pub const TRACE_GEN: &str = "\
 Example:
