@@ -1,5 +1,5 @@
 //! `cargo xtask book`: what of the book is made from the code, and the book itself. `cargo xtask install-docs`: manual pages,
-//! completions of shells, and the schemas of the JSON format.
+//! completions of shells, the module of CMake, and the schemas of the JSON format.
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -13,6 +13,9 @@ const REFERENCE: &str = "docs/reference/cli.md";
 
 /// Where the published schemas of the JSON format are.
 const SCHEMAS: &str = "docs/reference";
+
+/// What `find_package(Rashomon)` finds.
+const CMAKE_MODULE: &str = "crates/cli/cmake/RashomonConfig.cmake";
 
 /// What makes it HTML.
 const PROGRAM: &str = "rashomon-book";
@@ -60,7 +63,7 @@ fn build() -> Result<bool> {
 
 #[derive(Debug, Args)]
 pub struct InstallOptions {
-    /// Below it are share/man, share/bash-completion, share/zsh, share/fish and share/rashomon. Default: ~/.local.
+    /// Below it are share/man, share/bash-completion, share/zsh, share/fish, share/cmake and share/rashomon. Default: ~/.local.
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
 }
@@ -87,6 +90,10 @@ pub fn install(options: &InstallOptions) -> Result<bool> {
         println!("completions of {shell}: {}", path.display());
     }
     install_schemas(&share.join("rashomon/schema"))?;
+    let module = share.join("cmake/Rashomon/RashomonConfig.cmake");
+    fs::create_dir_all(module.parent().unwrap_or(Path::new("/")))?;
+    fs::copy(root().join(CMAKE_MODULE), &module).with_context(|| format!("cannot write {}", module.display()))?;
+    println!("module of CMake: {}", module.display());
     Ok(true)
 }
 

@@ -1,5 +1,5 @@
-//! The published schemas of the JSON format: what is written satisfies them, and they change only by additions, unless the document
-//! gets a new version.
+//! The published schemas of the JSON format: what is written satisfies them, and they change only by additions, unless the
+//! document gets a new version.
 
 mod fixtures;
 
