@@ -172,7 +172,7 @@ fn the_reference_names_every_key() {
     let reference = std::fs::read_to_string(reference).unwrap();
     let place = Place::new();
     for section in ["", "[detect]\n", "[accept]\n"] {
-        place.write("rashomon.toml", &format!("{section}nonsense = 1\n"));
+        place.write("rashomon.toml", format!("{section}nonsense = 1\n"));
         let ended = place.rashomon(&["check", "--", "./program"]).expect(2, &["unknown key nonsense; expected one of "]);
         let (_, keys) = ended.err.split_once("expected one of ").expect("the keys");
         let keys: Vec<&str> = keys.trim().split(", ").collect();
