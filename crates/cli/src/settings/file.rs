@@ -166,12 +166,13 @@ impl Reader<'_> {
         if PATHS.contains(&key) && text != "-" {
             *text = folder.join(&*text).into_os_string();
         }
-        if let Some((format, file)) = text.to_str().filter(|_| key == "report").and_then(|text| text.split_once('=')) {
-            if file != "-" && !file.is_empty() {
-                let mut placed = OsString::from(format!("{format}="));
-                placed.push(folder.join(file));
-                *text = placed;
-            }
+        if let Some((format, file)) = text.to_str().filter(|_| key == "report").and_then(|text| text.split_once('='))
+            && file != "-"
+            && !file.is_empty()
+        {
+            let mut placed = OsString::from(format!("{format}="));
+            placed.push(folder.join(file));
+            *text = placed;
         }
     }
 
