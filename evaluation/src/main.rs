@@ -37,6 +37,8 @@ enum Evaluation {
     Raceinjector(papers::raceinjector::Options),
     /// How fast traces come from files of each format, and from the generator.
     Formats(bars::formats::Options),
+    /// Every output format of a check, read by tools that nobody here wrote, from PyPI and npm.
+    FormatsOut(bars::formats_out::Options),
     /// Damaged trace files through every reader: no panic, bounded memory, every refusal with a place.
     Mutations(bars::mutations::Options),
     /// Serial recordings of every program, replayed and compared event by event.
@@ -105,6 +107,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Speedygo(options) => papers::speedygo::run(options),
         Evaluation::Raceinjector(options) => papers::raceinjector::run(options),
         Evaluation::Formats(options) => bars::formats::run(options),
+        Evaluation::FormatsOut(options) => bars::formats_out::run(options),
         Evaluation::Mutations(options) => bars::mutations::run(options),
         Evaluation::Replay(options) => bars::replay::run(options),
         Evaluation::Provoke(options) => papers::provoke::run(options),

@@ -1,5 +1,5 @@
-//! `cargo xtask book`: what of the book is made from the code, and the book itself. `cargo xtask install-docs`: manual pages and
-//! completions of shells.
+//! `cargo xtask book`: what of the book is made from the code, and the book itself. `cargo xtask install-docs`: manual pages,
+//! completions of shells, the module of CMake, and the schemas of the JSON format.
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -10,6 +10,12 @@ use xtask::workspace::{build_tool, cargo, root, target};
 
 /// The reference of the command line, below the workspace.
 const REFERENCE: &str = "docs/reference/cli.md";
+
+/// Where the published schemas of the JSON format are.
+const SCHEMAS: &str = "docs/reference";
+
+/// What `find_package(Rashomon)` finds.
+const CMAKE_MODULE: &str = "crates/cli/cmake/RashomonConfig.cmake";
 
 /// What makes it HTML.
 const PROGRAM: &str = "rashomon-book";
@@ -57,7 +63,7 @@ fn build() -> Result<bool> {
 
 #[derive(Debug, Args)]
 pub struct InstallOptions {
-    /// Below it are share/man, share/bash-completion, share/zsh and share/fish. Default: ~/.local.
+    /// Below it are share/man, share/bash-completion, share/zsh, share/fish, share/cmake and share/rashomon. Default: ~/.local.
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
 }
@@ -83,5 +89,24 @@ pub fn install(options: &InstallOptions) -> Result<bool> {
             .with_context(|| format!("cannot write {}", path.display()))?;
         println!("completions of {shell}: {}", path.display());
     }
+    install_schemas(&share.join("rashomon/schema"))?;
+    let module = share.join("cmake/Rashomon/RashomonConfig.cmake");
+    fs::create_dir_all(module.parent().unwrap_or(Path::new("/")))?;
+    fs::copy(root().join(CMAKE_MODULE), &module).with_context(|| format!("cannot write {}", module.display()))?;
+    println!("module of CMake: {}", module.display());
     Ok(true)
+}
+
+/// The published schemas of the JSON format, old versions too.
+fn install_schemas(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for entry in root().join(SCHEMAS).read_dir().with_context(|| format!("cannot list {SCHEMAS}"))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        if name.to_string_lossy().ends_with(".schema.json") {
+            fs::copy(&path, folder.join(name)).with_context(|| format!("cannot copy {}", path.display()))?;
+        }
+    }
+    println!("JSON schemas: {}", folder.display());
+    Ok(())
 }

@@ -3,6 +3,7 @@
 mod accept;
 mod analyse;
 mod client;
+mod confirm;
 mod csp;
 mod detect;
 mod examples;
@@ -15,6 +16,7 @@ mod trace;
 pub use accept::AcceptOptions;
 pub use analyse::{AnalyseOptions, FailOnFound};
 pub use client::ClientOptions;
+pub use confirm::ConfirmOptions;
 pub use csp::{CspCommand, PredictEngine, SelectionOptions};
 pub use detect::{DetectOptions, Detector};
 pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show};
@@ -26,7 +28,7 @@ pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use rashomon_pipeline::engines::OPTIONAL;
+use rashomon_report::json::schema::DESCRIBED;
 use rashomon_report::{FORMATS, Format};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -47,6 +49,12 @@ pub struct Arguments {
     /// Print no progress to standard error.
     #[arg(long, short, global = true)]
     pub quiet: bool,
+    /// Read options from this file. Default: the rashomon.toml at or above the program's folder, else the working directory.
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "no_config")]
+    pub config: Option<PathBuf>,
+    /// Read no rashomon.toml.
+    #[arg(long, global = true)]
+    pub no_config: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -351,6 +359,20 @@ pub enum Command {
         #[arg(long, short, value_name = "DIR")]
         output: Option<PathBuf>,
     },
+    /// Print the options that hold for a command, and why: the command line, the environment, a line of rashomon.toml.
+    #[command(after_help = examples::CONFIG)]
+    Config {
+        /// The command line that is asked about, such as `check -- ./program`. Default: `check`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+        line: Vec<OsString>,
+    },
+    /// Print the JSON schema of what `--json` and `--format json` write (JSON Schema, draft 2020-12).
+    #[command(after_help = examples::SCHEMA)]
+    Schema {
+        /// Which document: a report; a warning, of `detect`; an analysis, of `analyse`.
+        #[arg(value_parser = PossibleValuesParser::new(DESCRIBED.map(|described| described.name)), default_value = "report")]
+        document: String,
+    },
     /// The help texts of all commands as Markdown, for the book.
     #[command(hide = true)]
     Reference,
@@ -379,41 +401,6 @@ impl Command {
 
 /// Where recordings are long, deciding thousands of suspicions takes longer than forcing what comes of the first.
 pub const PREDICT_WITHIN: &str = "60";
-
-#[derive(Debug, Args)]
-pub struct ConfirmOptions {
-    /// Seconds for everything: recordings, analysis, forced executions. The first recording gets at most half of them, and is
-    /// ended then. 0: no bound, and nothing is forced. Default: the first recording as long as it takes, and 60 seconds more.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub budget: Option<Duration>,
-    /// The correct exit code (0 to 255); any other is a finding. Default: a code other than 0 is a finding if some schedule ends
-    /// with 0.
-    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(i32).range(0..=255), help_heading = "Proving")]
-    pub expect_exit: Option<i32>,
-    /// Seconds after which one forced execution is ended. Default: 10 times the recorded execution, plus 5.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Proving")]
-    pub forced_timeout: Option<Duration>,
-    /// How many times a finding must happen to count as proven (1 to 100).
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
-    #[arg(help_heading = "Proving")]
-    pub proofs: u32,
-    /// Keep the recordings of forced executions in the store.
-    #[arg(long, help_heading = "Proving")]
-    pub keep: bool,
-    /// Seconds of the budget to search the recordings for other schedules; 0: until every candidate is decided. Default: half the
-    /// budget.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Proving")]
-    pub predict_within: Option<Duration>,
-    /// Seconds of the budget to search for races that are still undecided by model checking, as `witness` does (`check` only).
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Proving")]
-    pub search: Duration,
-    /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), explore (all
-    /// schedules with few preemptions), provoke (races that forcing left open), witness (with --search), harm (both orders of
-    /// proven races), critical (the order that a failure needs). `check` only. Default: all.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
-    #[arg(help_heading = "Proving")]
-    pub engines: Vec<String>,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Filter {

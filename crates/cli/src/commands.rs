@@ -4,6 +4,7 @@ pub mod accept;
 pub mod analyse;
 pub mod check;
 pub mod completions;
+pub mod config;
 pub mod confirm;
 pub mod csp;
 pub mod detect;
@@ -20,6 +21,7 @@ pub mod reference;
 pub mod replay;
 pub mod report;
 pub mod runtime_path;
+pub mod schema;
 pub mod trace;
 pub mod trust;
 pub mod witness;
@@ -301,7 +303,8 @@ fn tool() -> Result<OsString> {
 /// Writes the reports of `check`, `predict` and `confirm`, and says whether `--fail-on` is met.
 pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &ReportOptions) -> Result<bool> {
     let shown = shown(options.show);
-    let sifted = known::sift(findings, &options.suppressions, options.baseline.as_ref());
+    let suppressions = [&options.suppressions[..], &options.suppress].concat();
+    let sifted = known::sift(findings, &suppressions, options.baseline.as_ref());
     let findings = &sifted.findings[..];
     let mut summary = summary.clone();
     summary.notes.extend(sifted.notes);

@@ -72,6 +72,13 @@ impl SuppressionFile {
         rules.read(&text).with_context(|| path.display().to_string())?;
         Ok(Self { path: path.to_path_buf(), rules })
     }
+
+    /// A single suppression, as an option gives it.
+    pub fn of_rule(rule: &str) -> Result<Self> {
+        let mut rules = Suppressions::default();
+        rules.read(rule)?;
+        Ok(Self { path: "--suppress".into(), rules })
+    }
 }
 
 fn read(path: &Path) -> io::Result<String> {

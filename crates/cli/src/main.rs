@@ -15,6 +15,7 @@ mod ongoing;
 mod program;
 mod progress;
 mod runtime;
+mod settings;
 mod terminal;
 mod waiting;
 mod wrapper;
@@ -23,9 +24,9 @@ use crate::arguments::{Arguments, Command, separated};
 use crate::cargo::session::Role;
 use crate::commands::provoke::Stored;
 use crate::exit::Exit;
+use crate::settings::Refused;
 use crate::terminal::say;
 use anyhow::{Context as _, Result};
-use clap::Parser as _;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,9 +48,10 @@ fn main() -> ExitCode {
     let role = arguments.first().and_then(|name| Role::of_name(Path::new(name).file_name()?));
     let outcome = match role {
         Some(role) => cargo::act_as(role, &arguments[1..]),
-        None => match Arguments::try_parse_from(separated(arguments)) {
+        None => match settings::parse(&separated(arguments)) {
             Ok(parsed) => run(parsed),
-            Err(error) => return misunderstood(&error),
+            Err(Refused::Misunderstood(error)) => return misunderstood(&error),
+            Err(Refused::Failed(error)) => Err(error),
         },
     };
     match outcome {
@@ -120,7 +122,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     let exit = match error.downcast_ref::<program::Unfit>() {
         Some(program::Unfit::NotFound(_)) => Exit::NotFound,
         Some(program::Unfit::NotExecutable(_)) => Exit::NotExecutable,
-        _ if error.is::<commands::detect::Suppressions>() => Exit::Usage,
+        _ if error.is::<commands::detect::Suppressions>() || error.is::<settings::Fault>() => Exit::Usage,
         _ => Exit::Failed,
     };
     exit.into()
@@ -170,6 +172,8 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Env => commands::env::env(),
         Command::Completions { shell } => commands::completions::completions(shell),
         Command::Man { command, output } => commands::man::man(&command, output.as_deref()),
+        Command::Config { line } => commands::config::config(&line),
+        Command::Schema { document } => commands::schema::schema(&document),
         Command::Reference => commands::reference::reference(),
     }
 }

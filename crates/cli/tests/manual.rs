@@ -36,3 +36,18 @@ fn shells_complete_our_options() {
         assert!(script.out.contains("trust-library"), "{shell}: {script}");
     }
 }
+
+/// What is printed is what is published; `crates/report/tests/schema.rs` compares it with the types.
+#[test]
+fn schemas_are_printed() {
+    let place = Place::new();
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    for (arguments, file) in [
+        (&["schema"][..], "rashomon-report-2.schema.json"),
+        (&["schema", "warning"], "rashomon-warning-1.schema.json"),
+        (&["schema", "analysis"], "rashomon-analysis-2.schema.json"),
+    ] {
+        assert_eq!(place.rashomon(arguments).expect(0, &[]).out, std::fs::read_to_string(reference.join(file)).unwrap());
+    }
+    place.rashomon(&["schema", "nothing"]).expect(2, &["invalid value 'nothing'"]);
+}

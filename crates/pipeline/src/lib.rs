@@ -14,6 +14,7 @@ pub mod error;
 pub mod explore;
 pub mod findings;
 pub mod minimise;
+pub mod perfetto;
 pub mod program;
 pub mod progress;
 pub mod provoke;

@@ -4,9 +4,10 @@
 //! there.
 
 use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Side};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Analysis {
     pub trace: String,
     pub events: u64,
@@ -18,7 +19,7 @@ pub struct Analysis {
 }
 
 /// What one of them found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Analysed {
     pub analysis: &'static str,
     /// What a line of it says.
@@ -30,7 +31,7 @@ pub struct Analysed {
     pub found: Found,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Found {
     Races {
@@ -53,7 +54,7 @@ pub enum Found {
 }
 
 /// Accesses of two places, the first example of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Pair {
     pub variable: String,
     pub earlier: Option<TracedAccess>,
@@ -61,14 +62,14 @@ pub struct Pair {
     pub count: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TracedAccess {
     pub event: u64,
     pub thread: String,
     pub location: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Region {
     pub name: String,
     pub thread: String,
@@ -76,13 +77,13 @@ pub struct Region {
     pub location: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RegionPlace {
     pub region: Region,
     pub count: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Violation {
     pub region: Region,
     pub closed_by: TracedAccess,

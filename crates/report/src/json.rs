@@ -6,8 +6,11 @@
 //! runs them.
 
 mod analysis;
+mod names;
+pub mod schema;
 mod warning;
 
+use self::names::{EvidenceName, GradeName, HarmName, KindName, VerdictName, WitnessName};
 use crate::analysis::Analysis;
 use crate::format::{Format, Options, Rendered};
 use crate::lost::Lost;
@@ -16,7 +19,8 @@ use crate::summary::{Counts, ProgramExit, RunSummary, Status, Unexamined, is_fal
 use crate::warning::Warning;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::harmless::harmless_json;
-use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Harm, Replays, Side, Verdict, WitnessLevel};
+use rashomon_event::{Finding, Frame, Replays, Side, Verdict};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub const FORMAT: &str = "rashomon-report";
@@ -26,30 +30,44 @@ pub const VERSION: u32 = 2;
 #[derive(Clone, Copy, Debug)]
 pub struct Json;
 
-#[derive(Serialize)]
+/// A report: what was executed, and what was found.
+#[derive(Serialize, JsonSchema)]
 struct Document<'a> {
+    #[schemars(extend("const" = FORMAT))]
     format: &'static str,
+    #[schemars(extend("const" = VERSION))]
     version: u32,
+    /// Of the whole report.
     status: Status,
+    /// Findings by verdict, also those that are not shown.
     counts: Counts,
     run: Run<'a>,
     /// Uninstrumented libraries whose calls may order threads, and how many suspicions were not predicted because of each.
     lost: Vec<Lost>,
+    /// The surest first.
     findings: Vec<FindingView<'a>>,
 }
 
-#[derive(Serialize)]
+/// What was executed.
+#[derive(Serialize, JsonSchema)]
 struct Run<'a> {
+    /// The program and its arguments.
     command: &'a [String],
+    /// How the recorded program ended.
     exit: ProgramExit,
     recordings: u32,
+    /// In all recordings.
     events: u64,
+    /// Of the recording with the most.
     threads: u64,
+    /// Beside recordings.
     executions: u64,
+    /// Findings that the budget left untried.
     untried: u64,
     /// Only there if there is any.
     #[serde(skip_serializing_if = "Unexamined::is_nothing")]
     unexamined: Unexamined,
+    /// Where everything is kept.
     store: &'a str,
     notes: &'a [String],
     /// Only there while the tool is at work, or when it was ended before its time.
@@ -57,15 +75,21 @@ struct Run<'a> {
     interrupted: bool,
 }
 
-#[derive(Serialize)]
+/// A finding.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Finding")]
 struct FindingView<'a> {
+    /// Its name, the same in every run of a program whose functions and variables stay.
     id: &'a str,
-    kind: FindingKind,
-    verdict: &'static str,
+    kind: KindName,
+    verdict: VerdictName,
     #[serde(flatten)]
     detail: VerdictView<'a>,
-    evidence: &'static str,
-    witness: Option<&'static str>,
+    /// What made it a candidate.
+    evidence: EvidenceName,
+    /// The level of its predicted schedule.
+    witness: Option<WitnessName>,
+    /// What both sides touch, or the locks of the cycle.
     subject: &'a str,
     sides: Vec<SideView<'a>>,
     /// How many steps come before those of `schedule`.
@@ -74,29 +98,41 @@ struct FindingView<'a> {
     schedule: Vec<StepView<'a>>,
     /// Only there where both orders of a race were executed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    harm: Option<Harm>,
+    harm: Option<HarmName>,
+    /// Pairs of events at these places.
     occurrences: u64,
+    /// Libraries without which it would have been predicted.
     unseen: &'a [String],
     notes: &'a [String],
+    /// The command that makes it happen again.
     reproduce: Option<&'a str>,
 }
 
-/// What a verdict says beside its name.
-#[derive(Default, Serialize)]
+// What a verdict says beside its name.
+#[derive(Default, Serialize, JsonSchema)]
 struct VerdictView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    grade: Option<Grade>,
+    grade: Option<GradeName>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    replays: Option<Replays>,
+    replays: Option<ReplaysView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     actual: Option<&'a str>,
 }
 
+/// `shown` of `of` further executions showed it again.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Replays")]
+struct ReplaysView {
+    shown: u32,
+    of: u32,
+}
+
 impl<'a> From<&'a Verdict> for VerdictView<'a> {
     fn from(verdict: &'a Verdict) -> Self {
-        let proof = Self { grade: verdict.grade(), replays: verdict.replays(), ..Self::default() };
+        let replays = verdict.replays().map(|Replays { shown, of }| ReplaysView { shown, of });
+        let proof = Self { grade: verdict.grade().map(GradeName::from), replays, ..Self::default() };
         match verdict {
             Verdict::Diverged { expected, actual } => Self { expected: Some(expected), actual: Some(actual), ..proof },
             _ => proof,
@@ -104,35 +140,46 @@ impl<'a> From<&'a Verdict> for VerdictView<'a> {
     }
 }
 
-#[derive(Serialize)]
+/// A thread's part in a finding.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Side")]
 struct SideView<'a> {
+    /// Its path of spawn ordinals: `main`, `0`, `0.1`.
     thread: &'a str,
     action: &'a str,
+    /// Innermost first.
     stack: Vec<FrameView<'a>>,
     held: Vec<HeldView<'a>>,
     created_at: Vec<FrameView<'a>>,
 }
 
-#[derive(Serialize)]
+/// A lock that the thread holds there.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "HeldLock")]
 struct HeldView<'a> {
     name: &'a str,
     acquired_at: Vec<FrameView<'a>>,
 }
 
-#[derive(Serialize)]
+/// A turn of the schedule that shows the finding, in words.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Step")]
 struct StepView<'a> {
     thread: &'a str,
     until: &'a str,
     place: Option<FrameView<'a>>,
 }
 
-#[derive(Serialize)]
+/// A frame of a stack; null where debug information is missing.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Frame")]
 struct FrameView<'a> {
     function: Option<&'a str>,
     file: Option<&'a str>,
     line: Option<u32>,
     column: Option<u32>,
     module: &'a str,
+    /// Of the call, in the module.
     offset: u64,
     inlined: bool,
 }
@@ -183,31 +230,16 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
     fn from(finding: &'a Finding) -> Self {
         Self {
             id: &finding.id,
-            kind: finding.kind,
-            verdict: finding.verdict.name(),
+            kind: finding.kind.into(),
+            verdict: VerdictName::from(&finding.verdict),
             detail: VerdictView::from(&finding.verdict),
-            evidence: match finding.evidence {
-                Evidence::HappensBefore => "happens-before",
-                Evidence::Hybrid => "hybrid",
-                Evidence::Conflict => "conflict",
-                Evidence::Lockset => "lockset",
-                Evidence::LockOrder => "lock-order",
-                Evidence::StaleValue => "stale-value",
-                Evidence::Interposed => "interposed",
-                Evidence::View => "view",
-                Evidence::Apart => "apart",
-                Evidence::Dependences => "dependences",
-                Evidence::Observed => "observed",
-            },
-            witness: finding.witness_level.map(|level| match level {
-                WitnessLevel::Causal => "causal",
-                WitnessLevel::Synchronisation => "synchronisation",
-            }),
+            evidence: finding.evidence.into(),
+            witness: finding.witness_level.map(WitnessName::from),
             subject: &finding.subject,
             sides: finding.sides.iter().map(SideView::from).collect(),
             earlier_steps: (finding.earlier_steps > 0).then_some(finding.earlier_steps),
             schedule: finding.steps.iter().map(StepView::from).collect(),
-            harm: finding.harm,
+            harm: finding.harm.map(HarmName::from),
             occurrences: finding.occurrences,
             unseen: &finding.unseen,
             notes: &finding.notes,

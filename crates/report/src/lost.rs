@@ -2,11 +2,12 @@
 //! nothing.
 
 use rashomon_event::{Finding, Verdict, pasted};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One library, and how many findings of the report hang on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lost {
     pub library: String,
     pub suspicions: u64,

@@ -75,14 +75,19 @@ fn encoded(path: &str) -> String {
     utf8_percent_encode(path, PATH).to_string()
 }
 
-/// `data-race` as the rule's id, `DataRace` as its name.
+/// `data-race` as the rule's id, `DataRace` as its name. A name that is no other word than the id is left out, as the format asks
+/// for (§3.49.7).
 fn rule(kind: FindingKind) -> Value {
-    json!({
-        "id": place::rule(kind),
-        "name": format!("{kind:?}"),
+    let (id, name) = (place::rule(kind), format!("{kind:?}"));
+    let mut rule = json!({
+        "id": id,
         "shortDescription": { "text": kind_name(kind) },
         "defaultConfiguration": { "level": "error" },
-    })
+    });
+    if !name.eq_ignore_ascii_case(&id) {
+        rule["name"] = name.into();
+    }
+    rule
 }
 
 /// How the program went, and what there is to say of the run.

@@ -3,10 +3,11 @@
 //! The program's exit and our status are kept apart: a program may succeed and race, or fail and be free of races.
 
 use rashomon_event::{Finding, Verdict};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How the recorded program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ProgramExit {
     Code {
@@ -25,7 +26,7 @@ pub enum ProgramExit {
     Unknown,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     pub proven: u64,
     pub predicted: u64,
@@ -51,7 +52,7 @@ impl Counts {
 }
 
 /// The strongest claim among the findings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Nothing proven, nothing predicted.
@@ -77,7 +78,7 @@ impl Status {
 }
 
 /// What there was no time to look at. A report that finds nothing says less if there is any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unexamined {
     /// For which no schedule was looked for.
     pub suspicions: u64,

@@ -2,10 +2,11 @@
 
 use crate::frame::{NULL, base_name};
 use rashomon_event::counted;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a warning is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     DataRace,
@@ -181,7 +182,7 @@ impl Variable {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
     /// A variable of a module, if one is known.

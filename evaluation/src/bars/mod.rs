@@ -7,6 +7,7 @@ pub mod detect;
 pub mod engine;
 pub mod explore;
 pub mod formats;
+pub mod formats_out;
 pub mod llvm_tsan;
 pub mod long;
 pub mod memcached;

@@ -112,8 +112,9 @@ Examples:
   rashomon trace import --format speedygo --lenient - --output trace.packed";
 
 pub const TRACE_EXPORT: &str = "\
-Example:
-  rashomon trace export .rashomon --to std --lossy --output trace.std";
+Examples:
+  rashomon trace export .rashomon --to std --lossy --output trace.std
+  rashomon trace export .rashomon --to perfetto --output trace.pftrace";
 
 pub const TRACE_GEN: &str = "\
 Example:
@@ -153,6 +154,16 @@ pub const CSP_CHECK: &str = "\
 Examples:
   rashomon csp check philosophers.csp
   rashomon csp check --within 10 --counterexamples 5 model.csp";
+
+pub const CONFIG: &str = "\
+Examples:
+  rashomon config check -- ./program
+  rashomon config record --seed 7 -- ./program";
+
+pub const SCHEMA: &str = "\
+Examples:
+  rashomon schema > report.schema.json
+  rashomon schema warning";
 
 pub const MAN: &str = "\
 Examples:

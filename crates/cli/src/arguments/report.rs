@@ -27,6 +27,9 @@ pub struct ReportOptions {
     /// several times.
     #[arg(long, value_name = "FILE", value_parser = suppression_file, help_heading = GATE)]
     pub suppressions: Vec<SuppressionFile>,
+    /// Leave out findings that this suppression matches, such as race:^function$. May be given several times.
+    #[arg(long, value_name = "RULE", value_parser = suppression, help_heading = GATE)]
+    pub suppress: Vec<SuppressionFile>,
     /// Leave out findings that are accepted in this file, which `rashomon accept` writes: only new ones fail.
     #[arg(long, value_name = "FILE", value_parser = baseline_file, help_heading = GATE)]
     pub baseline: Option<Baseline>,
@@ -64,6 +67,10 @@ fn report_file(text: &str) -> Result<ReportFile, String> {
 
 fn suppression_file(path: &str) -> Result<SuppressionFile, String> {
     SuppressionFile::read(Path::new(path)).map_err(|error| format!("{error:#}"))
+}
+
+fn suppression(rule: &str) -> Result<SuppressionFile, String> {
+    SuppressionFile::of_rule(rule).map_err(|error| format!("{error:#}"))
 }
 
 fn baseline_file(path: &str) -> Result<Baseline, String> {

@@ -57,9 +57,9 @@ pub enum TraceCommand {
         trace: PathBuf,
         #[command(flatten)]
         reading: Reading,
-        /// The format to write.
+        /// The format to write; perfetto: of recordings alone, for ui.perfetto.dev, with the findings of the store.
         #[arg(long, value_enum)]
-        to: FileFormat,
+        to: ExportFormat,
         /// Leave out events that the format cannot express, instead of refusing.
         #[arg(long)]
         lossy: bool,
@@ -111,6 +111,34 @@ pub enum FileFormat {
     Rapidbin,
     /// SpeedyGo's CSV, `thread,operation,object,location,clock`.
     Speedygo,
+}
+
+/// What a trace is exported as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Ours: eight bytes an event.
+    Packed,
+    /// RAPID's text, `thread|op(target)|location`.
+    Std,
+    /// RAPID's words of 64 bits.
+    Rapidbin,
+    /// SpeedyGo's CSV, `thread,operation,object,location,clock`.
+    Speedygo,
+    /// Perfetto's protobuf: threads as tracks, synchronisation as slices and flows.
+    Perfetto,
+}
+
+impl ExportFormat {
+    /// One that can be read again; `None`: it is for viewers.
+    pub const fn file(self) -> Option<FileFormat> {
+        match self {
+            Self::Packed => Some(FileFormat::Packed),
+            Self::Std => Some(FileFormat::Std),
+            Self::Rapidbin => Some(FileFormat::Rapidbin),
+            Self::Speedygo => Some(FileFormat::Speedygo),
+            Self::Perfetto => None,
+        }
+    }
 }
 
 impl From<FileFormat> for packed::Format {

@@ -11,9 +11,10 @@ use crate::commands::prepare::prepare_inspected;
 use crate::commands::{Ui, end_children_on_interruption};
 use crate::exit::Exit;
 use crate::program::{self, Instrumentation, Unfit};
+use crate::settings::complete_options;
 use crate::terminal::say;
 use anyhow::{Context as _, Result, bail};
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use rashomon_pipeline::Store;
 use rashomon_report::Counts;
 use std::ffi::{OsStr, OsString};
@@ -54,7 +55,10 @@ fn check(settings: &Settings, executable: &OsStr, arguments: &[OsString], result
         }
         Err(unfit) => return Err(unfit.into()),
     };
-    let options = RunnerOptions::try_parse_from(std::iter::once("rashomon").chain(settings.options.iter().map(String::as_str)))?;
+    let line: Vec<OsString> =
+        std::iter::once("rashomon").chain(settings.options.iter().map(String::as_str)).map(Into::into).collect();
+    let line = complete_options(&RunnerOptions::command(), &line, Path::new(executable))?;
+    let options = RunnerOptions::try_parse_from(line)?;
     if options.detect {
         return detect(executable, arguments, result);
     }

@@ -1,6 +1,7 @@
 //! `rashomon trace`: looking into recordings and trace files, and from one format to another.
 
 pub mod files;
+mod viewers;
 
 use super::Ui;
 use crate::arguments::{FileFormat, TraceCommand};
@@ -58,9 +59,10 @@ pub fn trace(ui: Ui, command: TraceCommand) -> Result<Exit> {
         TraceCommand::Import { trace, reading, output } => {
             files::export(ui, &trace, &reading, &output, FileFormat::Packed, WriteOptions::default())
         }
-        TraceCommand::Export { trace, reading, to, lossy, numbers, output } => {
-            files::export(ui, &trace, &reading, &output, to, WriteOptions { lossy, numbers })
-        }
+        TraceCommand::Export { trace, reading, to, lossy, numbers, output } => match to.file() {
+            Some(to) => files::export(ui, &trace, &reading, &output, to, WriteOptions { lossy, numbers }),
+            None => viewers::perfetto(ui, &trace, &output),
+        },
         TraceCommand::Gen { shape, to, output } => files::generate(ui, &shape, &output, to),
         TraceCommand::Stat { trace, reading } if files::is_file(&trace) => files::stat(ui, &trace, &reading),
         TraceCommand::Dump { trace, reading } if files::is_file(&trace) => files::dump(&trace, &reading),

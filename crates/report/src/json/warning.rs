@@ -6,14 +6,18 @@
 
 use crate::warning::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
 use rashomon_event::harmless::harmless_json;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub const FORMAT: &str = "rashomon-warning";
 pub const VERSION: u32 = 1;
 
-#[derive(Serialize)]
-struct View<'a> {
+/// A warning of online detection.
+#[derive(Serialize, JsonSchema)]
+pub struct View<'a> {
+    #[schemars(extend("const" = FORMAT))]
     format: &'static str,
+    #[schemars(extend("const" = VERSION))]
     version: u32,
     kind: Kind,
     title: &'a str,
@@ -37,7 +41,8 @@ const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Access")]
 struct AccessView<'a> {
     thread: u64,
     write: bool,
@@ -50,13 +55,15 @@ struct AccessView<'a> {
     stack: Vec<FrameView<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Lock")]
 struct LockView {
     mutex: usize,
     exclusive: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Frame")]
 struct FrameView<'a> {
     function: Option<&'a str>,
     file: Option<&'a str>,
@@ -67,7 +74,8 @@ struct FrameView<'a> {
     inlined: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Location")]
 struct LocationView<'a> {
     kind: Place,
     address: String,
@@ -83,7 +91,8 @@ struct LocationView<'a> {
     stack: Vec<FrameView<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Mutex")]
 struct MutexView<'a> {
     address: String,
     destroyed: bool,
@@ -92,7 +101,8 @@ struct MutexView<'a> {
     created: Vec<FrameView<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Thread")]
 struct ThreadView<'a> {
     number: u64,
     path: Option<String>,
