@@ -23,7 +23,6 @@ use crate::provoke::vary::Proven;
 pub(crate) use crate::provoke::vary::{Known, varied_after};
 use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
-use rashomon_abi::numbers::SplitMix;
 use rashomon_confirm::provoke::Setting;
 use rashomon_confirm::{Output, ProvokedRun, Time, provoke};
 use rashomon_event::provocation::PROVOCATION_VERSION;
@@ -242,38 +241,6 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         self.decide(observer)?;
         self.tally.deciding = start.elapsed();
         self.repeat_proven(observer)
-    }
-
-    /// Varied executions are to be over by then.
-    pub(crate) fn look_again(&mut self, until: Deadline) {
-        let executions = u32::try_from(self.tally.executions).unwrap_or(u32::MAX).max(1);
-        let usual = (self.tally.deciding / executions).max(self.native);
-        self.second_look = until.less(usual);
-    }
-
-    pub(crate) fn looked_again(&self) -> bool {
-        self.second_look.is_over()
-    }
-
-    /// So many more executions, each another way.
-    pub(crate) fn vary(
-        &mut self,
-        executions: u64,
-        draw: &mut SplitMix,
-        observer: &mut dyn Observer,
-    ) -> Result<(), PipelineError> {
-        let mut made = 0;
-        while made < executions && !self.is_spent() && !self.second_look.is_over() {
-            let share = (self.jobs() as u64).min(executions - made).min(self.left());
-            let rounds: Vec<Round> = (0..share).filter_map(|_| self.plan.varied(draw)).collect();
-            if rounds.is_empty() {
-                break;
-            }
-            made += rounds.len() as u64;
-            self.tally.varied += rounds.len() as u64;
-            self.execute(&rounds, observer)?;
-        }
-        Ok(())
     }
 
     fn jobs(&self) -> usize {

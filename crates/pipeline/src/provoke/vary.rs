@@ -8,13 +8,16 @@
 
 use crate::check::Job;
 use crate::check::leads::RacePlaces;
+use crate::error::PipelineError;
+use crate::findings::symbols::Symbols;
+use crate::progress::Observer;
 use crate::provoke::plan::{HOLDS, Plan, Round, TargetState};
-use crate::provoke::{BREAK, NAME};
+use crate::provoke::{BREAK, Campaign, NAME};
 use crate::record::{Scheduling, record};
 use rashomon_abi::numbers::SplitMix;
 use rashomon_confirm::{Input, Output};
 use rashomon_event::schedule::ScheduleModule;
-use rashomon_event::{CodePlace, Descriptor, Finding, Provocation};
+use rashomon_event::{CodePlace, Deadline, Descriptor, Finding, Provocation};
 use rashomon_trace::{Policy, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -91,6 +94,40 @@ impl Plan {
             .filter(|descriptor| descriptor.identity == 0)
             .and_then(|descriptor| descriptor.thread.clone());
         Some(Round { watched, favoured, hold, ..Round::alone() })
+    }
+}
+
+impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
+    /// Varied executions are to be over by then.
+    pub(crate) fn look_again(&mut self, until: Deadline) {
+        let executions = u32::try_from(self.tally.executions).unwrap_or(u32::MAX).max(1);
+        let usual = (self.tally.deciding / executions).max(self.native);
+        self.second_look = until.less(usual);
+    }
+
+    pub(crate) fn looked_again(&self) -> bool {
+        self.second_look.is_over()
+    }
+
+    /// So many more executions, each another way.
+    pub(crate) fn vary(
+        &mut self,
+        executions: u64,
+        draw: &mut SplitMix,
+        observer: &mut dyn Observer,
+    ) -> Result<(), PipelineError> {
+        let mut made = 0;
+        while made < executions && !self.is_spent() && !self.second_look.is_over() {
+            let share = (self.jobs() as u64).min(executions - made).min(self.left());
+            let rounds: Vec<Round> = (0..share).filter_map(|_| self.plan.varied(draw)).collect();
+            if rounds.is_empty() {
+                break;
+            }
+            made += rounds.len() as u64;
+            self.tally.varied += rounds.len() as u64;
+            self.execute(&rounds, observer)?;
+        }
+        Ok(())
     }
 }
 
