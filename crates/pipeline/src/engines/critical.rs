@@ -11,12 +11,12 @@ use crate::check::leads::is_proven;
 use crate::engines::Asked;
 use crate::engines::case::Case;
 use crate::engines::engine::{Account, Engine, Offer, Registered, Share, Turn, Yield};
+use crate::engines::left::Left;
 use crate::engines::portfolio::count;
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use rashomon_event::{Deadline, Finding, FindingKind};
-use std::collections::VecDeque;
 use std::time::Duration;
 
 pub const NAME: &str = "critical";
@@ -29,8 +29,7 @@ const MOST: usize = 4;
 /// Names the critical order of failures.
 #[derive(Default)]
 pub struct Critical {
-    /// `None`: nobody has looked yet.
-    open: Option<VecDeque<Finding>>,
+    open: Left,
     looked_at: u64,
     executions: u64,
 }
@@ -41,21 +40,13 @@ impl<S: Symbols + ?Sized> Engine<S> for Critical {
     }
 
     fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
-        let is_left = self.open.as_ref().is_none_or(|open| !open.is_empty());
-        (is_left && case.job.program.client.is_none()).then(|| Offer { takes: case.takes(EXECUTIONS), gives: 0.0 })
+        self.open.offer(case, EXECUTIONS)
     }
 
     /// One failure.
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
         let job = case.job;
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => {
-                let failures = job.store.findings()?.into_iter().filter(is_open).take(MOST);
-                self.open.insert(failures.collect())
-            }
-        };
-        let Some(mut finding) = open.pop_front() else { return Ok(Yield::default()) };
+        let Some(mut finding) = self.open.next(case, is_open, MOST)? else { return Ok(Yield::default()) };
         case.observer.progress(Progress::Working(&format!("looking for the order that {} needs", finding.id)));
         let (order, made) = job.critical_order(case.run, &finding, (EXECUTIONS, until), case.observer)?;
         self.looked_at += 1;

@@ -14,6 +14,7 @@ use crate::ended::Ended;
 use crate::engines::Asked;
 use crate::engines::case::Case;
 use crate::engines::engine::{Account, Engine, Offer, Registered, Share, Turn, Yield};
+use crate::engines::left::Left;
 use crate::engines::portfolio::count;
 use crate::error::PipelineError;
 use crate::findings::failure::is_own;
@@ -22,7 +23,6 @@ use crate::progress::Progress;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Output, force};
 use rashomon_event::{Deadline, Finding, FindingKind, Goal, Grade, Harm, Place, Position, Schedule, ThreadPath, Turn as Step};
 use rashomon_trace::GoalRecord;
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,8 +42,7 @@ const MOST: usize = 16;
 /// Executes both orders of each race that is proven.
 #[derive(Default)]
 pub struct Compare {
-    /// `None`: nobody has looked yet.
-    open: Option<VecDeque<Finding>>,
+    open: Left,
     compared: u64,
     executions: u64,
 }
@@ -212,21 +211,13 @@ impl<S: Symbols + ?Sized> Engine<S> for Compare {
     }
 
     fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
-        let is_left = self.open.as_ref().is_none_or(|open| !open.is_empty());
-        (is_left && case.job.program.client.is_none()).then(|| Offer { takes: case.takes(EXECUTIONS), gives: 0.0 })
+        self.open.offer(case, EXECUTIONS)
     }
 
     /// One race.
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
         let job = case.job;
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => {
-                let races = job.store.findings()?.into_iter().filter(is_comparable).take(MOST);
-                self.open.insert(races.collect())
-            }
-        };
-        let Some(mut finding) = open.pop_front() else { return Ok(Yield::default()) };
+        let Some(mut finding) = self.open.next(case, is_comparable, MOST)? else { return Ok(Yield::default()) };
         let forcing = Forcing { deadline: until, output: Output::Keep, ..job.forcing(case.run) };
         let mut executions = Executions { session: job.store.scratch(NAME).join("session"), forcing, case, made: 0 };
         let judged = executions.compare(&finding);

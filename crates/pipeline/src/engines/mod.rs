@@ -2,6 +2,7 @@
 
 pub mod case;
 pub mod engine;
+mod left;
 mod portfolio;
 
 use crate::check::plan::Plan;
