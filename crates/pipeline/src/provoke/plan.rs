@@ -52,7 +52,7 @@ pub enum Grouping {
     #[default]
     All,
     /// Those of one thread, which is held once at each, at different ordinals: in a loop one hold each time round, so that
-    /// whoever was let run ahead is stopped again.
+    /// whoever was let run ahead is stopped again. Threads with few of them share an execution.
     OneThread,
     /// The same, at other ordinals.
     OneThreadAgain,
@@ -329,7 +329,8 @@ impl Plan {
                         parts.push(once.into_iter().map(often).collect());
                     }
                 }
-                parts
+                // What gets no chance together is tried again, in smaller groups.
+                self.joined(parts, if grouping == Grouping::OneThread { 2 * FEW } else { FEW })
             }
             Grouping::Few => {
                 let mut open = open.to_vec();
@@ -340,6 +341,26 @@ impl Plan {
             }
             Grouping::Alone => open.iter().map(|descriptor| vec![often(*descriptor)]).collect(),
         }
+    }
+
+    /// Small parts of different threads share an execution of at most so many sides, but not two of which each wants a head start
+    /// for its thread.
+    fn joined(&self, mut parts: Vec<Vec<Held>>, most: usize) -> Vec<Vec<Held>> {
+        let unsettled = self.pairs.iter().flat_map(Pair::unsettled);
+        let fruitless: BTreeSet<usize> = unsettled.filter(|(_, tried)| tried.fruitless).map(|(side, _)| side).collect();
+        let wants_head_start = |part: &[Held]| part.iter().any(|held| fruitless.contains(&held.descriptor));
+        parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
+        let mut joined: Vec<Vec<Held>> = Vec::new();
+        for part in parts {
+            let fits = |other: &&mut Vec<Held>| {
+                other.len() + part.len() <= most && !(wants_head_start(&part) && wants_head_start(other))
+            };
+            match joined.iter_mut().find(fits) {
+                Some(other) => other.extend(part),
+                None => joined.push(part),
+            }
+        }
+        joined
     }
 
     /// Of the strategies that are here for comparison.
@@ -424,8 +445,8 @@ impl Plan {
     }
 }
 
-/// Divides descriptors that match so often into executions in each of which no two have the same ordinal. `later`: from the
-/// middle on first.
+/// Divides descriptors that match so often into executions in each of which no two have the same ordinal, and none the last of
+/// several: the others are mostly over then. `later`: from the middle on first.
 fn spread(mut often: Vec<(usize, u64)>, later: bool) -> Vec<Vec<Held>> {
     // Whoever matches more often has more to choose from.
     often.sort_by_key(|(_, matches)| *matches);
@@ -434,6 +455,7 @@ fn spread(mut often: Vec<(usize, u64)>, later: bool) -> Vec<Vec<Held>> {
         let mut taken: BTreeSet<u64> = BTreeSet::new();
         let mut part = Vec::new();
         often.retain(|&(descriptor, matches)| {
+            let matches = if matches > 2 { matches - 1 } else { matches };
             let first = if later { matches / 2 } else { 0 };
             let free = (first..matches).chain(0..first).find(|ordinal| !taken.contains(ordinal));
             part.extend(free.map(|ordinal| Held { descriptor, ordinal, holds: 1 }));

@@ -105,14 +105,14 @@ fn a_chance_that_a_hold_took_is_given_back_with_fewer_and_fewer_others() {
     let round = plan.rounds(0, 1).remove(0);
     assert_eq!(held(&round), [0, 1, 2, 3]);
     learn(&mut plan, &round, &[], SKIPPED);
-    // One thread at a time, and each place in an execution of its own as none comes twice.
-    let rounds = plan.rounds(1, 9);
+    // Thread by thread, first together with another one of which there is little.
+    let joined = plan.rounds(1, 9);
+    assert_eq!(joined.iter().map(held).collect::<Vec<_>>(), [[0, 2, 1, 3]]);
+    learn(&mut plan, &joined[0], &[], SKIPPED);
+    let rounds = plan.rounds(2, 9);
     let of: Vec<Vec<usize>> = rounds.iter().map(held).collect();
     assert_eq!(of, [[0, 2], [1, 3]]);
     for round in &rounds {
-        learn(&mut plan, round, &[], SKIPPED);
-    }
-    for round in &plan.rounds(2, 9) {
         learn(&mut plan, round, &[], SKIPPED);
     }
     // Then a few of different threads.
@@ -161,6 +161,18 @@ fn a_pair_without_any_fair_attempt_was_not_reached() {
 }
 
 #[test]
+fn two_threads_that_want_a_head_start_have_an_execution_each() {
+    let mut plan = plan(&[0, 1], &[[0, 1]]);
+    let part = |descriptor| vec![Held { descriptor, ordinal: 0, holds: 1 }];
+    assert_eq!(plan.joined(vec![part(0), part(1)], 2).len(), 1);
+    plan.pairs[0].tried[0].fruitless = true;
+    assert_eq!(plan.joined(vec![part(0), part(1)], 2).len(), 1);
+    plan.pairs[0].tried[1].fruitless = true;
+    assert_eq!(plan.joined(vec![part(0), part(1)], 2).len(), 2);
+    assert_eq!(plan.joined(vec![part(0), part(1)], 1).len(), 2);
+}
+
+#[test]
 fn places_in_a_loop_share_executions_at_different_ordinals() {
     let places = vec![(0, 3), (1, 2), (2, 2), (3, 2), (4, 100)];
     for later in [false, true] {
@@ -173,6 +185,7 @@ fn places_in_a_loop_share_executions_at_different_ordinals() {
             let ordinals: BTreeSet<u64> = part.iter().map(|held| held.ordinal).collect();
             assert_eq!(ordinals.len(), part.len(), "{part:?}");
             assert!(part.iter().all(|held| held.holds == 1 && held.ordinal < places[held.descriptor].1));
+            assert!(part.iter().all(|held| held.ordinal == 0 || held.ordinal + 1 < places[held.descriptor].1.max(3)));
         }
     }
 }
