@@ -421,8 +421,9 @@ impl Search for Orders {
         false
     }
 
+    /// The first execution is what all orders are drawn from: until it is known, another one would be drawn blindly.
     fn parallel(&self) -> bool {
-        true
+        self.steps > 0
     }
 
     fn describe(&self) -> String {
