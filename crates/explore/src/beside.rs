@@ -173,6 +173,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_learned_is_not_exhausted() {
+        let mut search = Beside::new(2, 0);
+        let plan = search.next().expect("there is a first schedule");
+        assert!(search.next().is_none() && !search.is_exhaustive());
+        search.learn(&plan, &Log::default(), End::None);
+        assert!(search.is_exhaustive());
+    }
+
+    #[test]
     fn of_many_schedules_every_other_one_is_steered() {
         let mut search = Beside::new(2, 0);
         let steered = planned(&mut search, &log(20), End::None, 200);

@@ -12,6 +12,7 @@ use rashomon_confirm::{ConfirmError, Ending, Execution, Forcing, Output, Program
 use rashomon_event::{Deadline, Schedule};
 use rashomon_trace::control::{self, ControlRequest, Policy};
 use rashomon_trace::{RunHeader, RunMode};
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -87,6 +88,8 @@ pub struct Running {
     snapshots: Vec<Option<Standing>>,
     /// Why there is none. Of a search that ends with its first execution nobody is told: that one began at the beginning anyway.
     refused: Option<Refusal>,
+    /// Plans of the search that there was no time to execute, in their order: the next ones to be.
+    unfinished: VecDeque<Plan>,
 }
 
 /// A process that stands where exploration begins, and its file, in which it is told what to do.
@@ -233,7 +236,7 @@ impl Explorer<'_> {
         &self,
         search: &mut dyn Search,
         limits: Limits,
-        Running { summary, snapshots, refused }: &mut Running,
+        Running { summary, snapshots, refused, unfinished }: &mut Running,
         observe: &mut dyn FnMut(&Plan, &Observation) -> Go,
     ) -> Result<Go, ExploreError> {
         let at_once = if search.parallel() && self.program.runs_alone() { self.jobs.max(1) } else { 1 };
@@ -241,7 +244,7 @@ impl Explorer<'_> {
         let left = limits.schedules.saturating_sub(summary.schedules);
         let mut plans = Vec::new();
         while !late && plans.len() < at_once.min(usize::try_from(left).unwrap_or(usize::MAX)) {
-            match search.next() {
+            match unfinished.pop_front().or_else(|| search.next()) {
                 Some(plan) => plans.push(plan),
                 None => break,
             }
@@ -254,7 +257,10 @@ impl Explorer<'_> {
         while self.snapshots && refused.is_none() && snapshots.len() < plans.len() {
             let slot = snapshots.len();
             match self.stand(slot, &plans[slot]) {
-                Err(error) if error.is_of_nothing() && self.forcing.deadline.is_over() => return Ok(Go::Stop),
+                Err(error) if error.is_of_nothing() && self.forcing.deadline.is_over() => {
+                    unfinished.extend(plans);
+                    return Ok(Go::Stop);
+                }
                 Err(error) => return Err(error),
                 Ok(Ok(snapshot)) => snapshots.push(Some(snapshot)),
                 Ok(Err(observation)) => {
@@ -268,16 +274,17 @@ impl Explorer<'_> {
         }
         let observations = self.execute_all(&plans, snapshots, without);
         summary.from_snapshots += snapshots.iter().take(plans.len()).flatten().count() as u64;
-        for (plan, observation) in plans.iter().zip(observations) {
+        for (number, (plan, observation)) in plans.iter().zip(observations).enumerate() {
             let observation = match observation {
                 // It was ended with the budget, before it had begun.
-                Err(error) if error.is_of_nothing() && self.forcing.deadline.is_over() => return Ok(Go::Stop),
-                other => other?,
-            };
-            if self.was_cut(&observation) {
+                Err(error) if error.is_of_nothing() && self.forcing.deadline.is_over() => None,
                 // The end of the budget ended it: that says nothing about the program.
+                other => Some(other?).filter(|observation| !self.was_cut(observation)),
+            };
+            let Some(observation) = observation else {
+                unfinished.extend(plans.drain(number..));
                 return Ok(Go::Stop);
-            }
+            };
             summary.schedules += 1;
             summary.steps += observation.log.steps.len() as u64;
             summary.most_steps = summary.most_steps.max(observation.log.steps.len());

@@ -153,7 +153,7 @@ impl Search for PreemptionBounding {
     }
 
     fn is_exhaustive(&self) -> bool {
-        !self.dropped && self.current.is_empty() && (self.next.is_empty() || self.bound >= self.most)
+        !self.dropped && self.given.is_empty() && self.current.is_empty() && (self.next.is_empty() || self.bound >= self.most)
     }
 
     fn parallel(&self) -> bool {

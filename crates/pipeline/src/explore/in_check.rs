@@ -86,6 +86,9 @@ impl Exploring {
     /// What was tried and what was left, in words.
     pub(crate) fn account(&self) -> Account {
         let most = self.settings.preemptions;
+        if self.tried == 0 {
+            return Account { left: Some("exploring schedules: no time was left".into()), ..Account::default() };
+        }
         let within = format!("{} at visible operations", up_to(most as u64));
         if self.running.summary.exhausted {
             let beside = self.search.beside();
