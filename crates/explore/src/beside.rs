@@ -41,6 +41,8 @@ pub struct Beside {
     open: VecDeque<By>,
     bounded: u64,
     steered: u64,
+    /// Of those that are steered, the ones by orders of objects.
+    ordered: u64,
 }
 
 impl Beside {
@@ -53,6 +55,7 @@ impl Beside {
             open: VecDeque::new(),
             bounded: 0,
             steered: 0,
+            ordered: 0,
         }
     }
 
@@ -68,6 +71,7 @@ impl Beside {
         let orders = self.ordering.has_choices() && (self.steered % 2 == 1 || !self.steering.has_choices());
         let (plan, by) = if orders { (self.ordering.next()?, By::Ordering) } else { (self.steering.next()?, By::Steering) };
         self.steered += 1;
+        self.ordered += u64::from(by == By::Ordering);
         self.open.push_back(by);
         Some(plan)
     }
@@ -125,9 +129,10 @@ impl Search for Beside {
     }
 
     fn describe(&self) -> String {
-        let bounding = self.bounding.describe();
-        let steered = [self.steering.describe(), self.ordering.describe()].join(", ");
-        if self.steered == 0 { bounding } else { format!("{bounding}, {steered}") }
+        let mut parts = vec![self.bounding.describe()];
+        parts.extend((self.steered > self.ordered).then(|| self.steering.describe()));
+        parts.extend((self.ordered > 0).then(|| self.ordering.describe()));
+        parts.join(", ")
     }
 }
 
