@@ -116,6 +116,10 @@ impl Search for Beside {
         }
     }
 
+    fn recorded(&mut self, log: &Log) {
+        self.ordering.watch(log);
+    }
+
     fn is_exhaustive(&self) -> bool {
         self.bounding.is_exhaustive()
     }

@@ -421,6 +421,10 @@ impl Search for Orders {
         false
     }
 
+    fn recorded(&mut self, log: &Log) {
+        self.watch(log);
+    }
+
     /// The first execution is what all orders are drawn from: until it is known, another one would be drawn blindly.
     fn parallel(&self) -> bool {
         self.steps > 0

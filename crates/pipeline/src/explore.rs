@@ -5,6 +5,7 @@
 
 mod in_check;
 mod outcome;
+mod recorded;
 mod settings;
 mod words;
 
@@ -191,13 +192,20 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let Some(loaded) = self.load_for_search(0, total, observer)? else { return Ok(None) };
         // What fails is replayed once, which takes about as long as the recording did.
         let once = Duration::from_millis(run.recordings.first().map_or(0, |recording| recording.milliseconds));
+        let parts = self.parts(run, settings, &loaded, total);
+        let mut search = search_of(settings);
+        if !self.program.randomise_addresses
+            && let Some(log) = recorded::log_of(&loaded, &parts.accesses)
+        {
+            search.recorded(&log);
+        }
         Ok(Some(Exploring {
             // So that sites can be compared between executions; schedules do not need it.
             program: rashomon_confirm::Program { randomise_addresses: false, ..self.program.clone() },
             settings: *settings,
             controls: self.controls(run, settings.expected, &loaded),
-            parts: self.parts(run, settings, &loaded, total),
-            search: search_of(settings),
+            parts,
+            search,
             replays: (once * 2).max(LEAST_FOR_REPLAYS).min(total.limit(Duration::MAX) / 3),
             running: Running::default(),
             found: Vec::new(),
