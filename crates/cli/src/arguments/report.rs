@@ -41,6 +41,15 @@ pub struct ReportOptions {
 }
 
 impl ReportOptions {
+    /// Of one of several programs that share these options: each writes files of its own, with its name before the extension.
+    pub fn name_files_after(&mut self, program: &str) {
+        for file in self.json.iter_mut().chain(self.reports.iter_mut().map(|one| &mut one.file)) {
+            if file != Path::new("-") {
+                *file = named_after(file, program);
+            }
+        }
+    }
+
     /// Whether a report goes to standard output, so that the program's own output has to go elsewhere.
     pub fn to_output(&self) -> bool {
         self.json
@@ -49,6 +58,17 @@ impl ReportOptions {
             .chain(self.reports.iter().map(|one| one.file.as_path()))
             .any(|file| file == Path::new("-"))
     }
+}
+
+/// `races-PROGRAM.xml` of `races.xml`.
+fn named_after(file: &Path, program: &str) -> PathBuf {
+    let mut name = file.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!("-{program}"));
+    if let Some(extension) = file.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    file.with_file_name(name)
 }
 
 /// A report in a format, and where it goes.
@@ -106,4 +126,16 @@ pub enum Show {
     Suspicions,
     /// Also refuted.
     Everything,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_have_files_of_their_own() {
+        let named = |file: &str| named_after(Path::new(file), "queue-12ab").display().to_string();
+        assert_eq!(named("out/races.xml"), "out/races-queue-12ab.xml");
+        assert_eq!(named("races"), "races-queue-12ab");
+    }
 }

@@ -58,7 +58,8 @@ fn check(settings: &Settings, executable: &OsStr, arguments: &[OsString], result
     let line: Vec<OsString> =
         std::iter::once("rashomon").chain(settings.options.iter().map(String::as_str)).map(Into::into).collect();
     let line = complete_options(&RunnerOptions::command(), &line, Path::new(executable))?;
-    let options = RunnerOptions::try_parse_from(line)?;
+    let mut options = RunnerOptions::try_parse_from(line)?;
+    options.report.name_files_after(&result.program);
     if options.detect {
         return detect(executable, arguments, result);
     }
