@@ -7,11 +7,11 @@
 //! execution enforces them (`rashomon_logic::orders`) and decides as POS does where they say nothing; in long executions by
 //! priorities of threads, since each change of the running thread takes time.
 //!
-//! An order of an object that was seen is not drawn again until many draws find no other; in short executions, where few orders
-//! are possible, nor are orders of all objects that came together. Half of the orders are drawn anew; the
-//! others go on from one that showed something new, up to a point, and are drawn from there: an error that needs a long order is
-//! found part by part, where the program shows the parts. What an execution failed behind is avoided from then on, as it would
-//! keep all that comes later from being tried: two steps of it are turned round.
+//! An order of an object that was seen is not drawn again until many draws find no other; in short executions nor are orders of
+//! all objects that came together, and half of the plans draw any order of an object that has few. Half of the orders are drawn
+//! anew; the others go on from one that showed something new, up to a point, and are drawn from there: an error that needs a long
+//! order is found part by part, where the program shows the parts. What an execution failed behind is avoided from then on, as it
+//! would keep all that comes later from being tried: two steps of it are turned round.
 //!
 //! In long executions objects that can have few orders come first, and those all of whose orders were tried come last: an
 //! object's order is drawn among those that leave what is decided as it is, and what is decided first has most to choose from.
@@ -55,6 +55,8 @@ const DRY: u32 = 3;
 const APART: u64 = 4;
 /// Draws for orders of all objects that did not come together.
 const DRAWS_OF_ALL: u32 = 16;
+/// The logarithm of a number of orders of an object that counts as few: six.
+const FEW_ORDERS: f64 = 1.8;
 /// Orders of an object that are avoided, the latest.
 const MOST_AVOIDED: usize = 8;
 
@@ -177,8 +179,9 @@ impl Orders {
         if self.is_long() { hash(&changes(sequence)) } else { hash(&sequence) }
     }
 
-    /// An order for the object that was not seen, if that is found soon, among those that it may have.
-    fn draw(&mut self, object: u64, units: &Units<'_>) -> Vec<usize> {
+    /// An order for the object among those that it may have. `fresh`: one that was not seen, if that is found soon; otherwise any
+    /// but those that ended an execution.
+    fn draw(&mut self, object: u64, units: &Units<'_>, fresh: bool) -> Vec<usize> {
         let base = units.threads();
         let mut second = None;
         for _ in 0..DRAWS {
@@ -196,7 +199,8 @@ impl Orders {
             let sequence = units.sequence(&nearest);
             let signature = self.signature(&sequence);
             let Some(known) = self.objects.get_mut(&object) else { return nearest };
-            if !known.seen.contains(&signature) && known.tried.get(&signature).is_none_or(|times| *times < TRIES) {
+            let is_new = !known.seen.contains(&signature) || !fresh && !known.ended.contains(&sequence);
+            if is_new && known.tried.get(&signature).is_none_or(|times| *times < TRIES) {
                 known.dry = 0;
                 return nearest;
             }
@@ -230,10 +234,13 @@ impl Orders {
         for &object in &objects {
             self.avoid(shape, object, whole, &mut planned);
         }
+        // Of an object that has few orders, all are soon seen: which of them come together matters then.
+        let every_new = self.is_long() || self.random.below(2) == 0;
         let mut drawn = Vec::new();
         for object in objects {
             let units = Units::of(shape, &shape.objects[&object], whole, &planned.decided);
-            let wanted = self.draw(object, &units);
+            let fresh = every_new || logarithm(units.threads().into_iter()) > FEW_ORDERS;
+            let wanted = self.draw(object, &units, fresh);
             for two in wanted.windows(2) {
                 self.put(shape, units.between(two[0], two[1]), whole, &mut planned);
             }

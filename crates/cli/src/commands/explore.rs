@@ -15,7 +15,9 @@ use rashomon_pipeline::{Binaries, Case, Job, Tally, UnseenCalls};
 pub fn explore(ui: Ui, run: &RunOptions, options: &ExploreOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
     refuse_filter(&run.filter, "rashomon explore")?;
     end_children_on_interruption();
-    let Some(Prepared { program, store, run: mut record }) = prepare(run, target)? else { return Ok(Exit::Failed) };
+    let Some(Prepared { mut program, store, run: mut record }) = prepare(run, target)? else { return Ok(Exit::Failed) };
+    // As in the executions that are explored, so that what the recording shows is known of them.
+    program.randomise_addresses = false;
     let bounds = Bounds::of(options.budget, EXPLORE_BUDGET);
     let mut settings = settings_for(run, None, bounds, record.base_time_nanoseconds, Output::Discard)?;
     settings.record.unseen_calls = UnseenCalls::Unrecorded;
