@@ -1,4 +1,5 @@
-//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debugger, a linker, make. Installed on Debian when we may.
+//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debugger, a linker, make. Installed on
+//! Debian when we may.
 
 use std::process::{Command, Stdio};
 

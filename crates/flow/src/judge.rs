@@ -20,7 +20,8 @@ pub struct Judged {
     pub walked: Walked,
 }
 
-/// Races on correlated variables of one recording, of sets that are declared and of those that are inferred; `None`: there was no time.
+/// Races on correlated variables of one recording, of sets that are declared and of those that are inferred; `None`: there was
+/// no time.
 pub fn judge(loaded: &LoadedTrace, options: &Options, declared: &[Vec<Bytes>], deadline: Deadline) -> Option<Judged> {
     let mut tables = Tables::default();
     let at = Cell::new(EventIndex(0));

@@ -1,5 +1,5 @@
-//! Critical sections and variables that belong together: Tables 2 and 3 of Jannesari 2014, plain check on programs with such a bug
-//! and on their mended twins, small programs with known answers, and what deep recording costs.
+//! Critical sections and variables that belong together: Tables 2 and 3 of Jannesari 2014, plain check on programs with such a
+//! bug and on their mended twins, small programs with known answers, and what deep recording costs.
 //!
 //! What is fair. The programs of `tests/correlated` are written after public descriptions of real bugs; no access in them races.
 //! `check` is given nothing but the program and 60 seconds, once without the compiler's plugin and once with it. ThreadSanitizer

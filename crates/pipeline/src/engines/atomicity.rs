@@ -214,7 +214,12 @@ impl Atomicity {
         job.complete(finding);
         job.store.write_finding(finding)?;
         case.observer.progress(Progress::Decided(finding));
-        case.violations.push(Proven { id: finding.id.clone(), variables: variables(finding), ended: outcome.ended });
+        case.violations.push(Proven {
+            id: finding.id.clone(),
+            variables: variables(finding),
+            sources: lead.sources,
+            ended: outcome.ended,
+        });
         self.proven.push(finding.id.clone());
         if let (Some(_), Ending::Code(code)) = (lead.blames, outcome_ended) {
             self.causes.push((code, finding.id.clone()));

@@ -133,7 +133,12 @@ impl Correlated {
                 job.complete(&mut finding);
                 job.store.write_finding(&finding)?;
                 case.observer.progress(Progress::Decided(&finding));
-                case.violations.push(Proven { id: id.clone(), variables: variables(&finding), ended: outcome.ended });
+                case.violations.push(Proven {
+                    id: id.clone(),
+                    variables: variables(&finding),
+                    sources: lead.sources,
+                    ended: outcome.ended,
+                });
                 self.open.retain(|other| other.finding.id != id);
                 proven = 1;
             }

@@ -42,6 +42,7 @@ pub(super) struct Lead {
 pub(crate) struct Proven {
     pub id: FindingId,
     pub variables: BTreeSet<String>,
+    pub sources: Sources,
     pub ended: EndedSo,
 }
 
@@ -118,6 +119,12 @@ pub(super) fn decide<S: Symbols + ?Sized>(
 
 impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
     fn compare(&mut self, lead: &Lead) -> Result<Decided, PipelineError> {
+        let touched = variables(&lead.finding);
+        // The same with the threads exchanged.
+        let is_same_code = |known: &&Proven| known.sources == lead.sources && !known.variables.is_disjoint(&touched);
+        if let Some(known) = self.case.violations.iter().find(is_same_code) {
+            return Ok(Decided::Known(known.id.clone()));
+        }
         let mut schedules = lead.violated.iter();
         let (order, first) = loop {
             let Some(order) = schedules.next() else { return Ok(Decided::Nothing) };
@@ -134,7 +141,6 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
         if ends_well && !by_output {
             return Ok(Decided::Nothing);
         }
-        let touched = variables(&lead.finding);
         let is_told = |known: &&Proven| known.ended == ended && !known.variables.is_disjoint(&touched);
         if let Some(known) = self.case.violations.iter().find(is_told) {
             return Ok(Decided::Known(known.id.clone()));

@@ -1,9 +1,10 @@
 //! Correlated variables: one operation of a thread, by its dependences, and another thread's operation within it.
 //!
-//! Which accesses an operation has, and on which variables, is found elsewhere (computational units; `docs/theory-correlated.md`).
-//! An operation that another one comes into is not serialisable with it if it conflicts with the other before it, and again behind
-//! it: whichever of the two came first, one of these conflicts would have the other order (conflict-serialisability). So each place
-//! between two accesses of the one operation is looked at where no lock that the other takes is held.
+//! Which accesses an operation has, and on which variables, is found elsewhere (computational units;
+//! `docs/theory-correlated.md`). An operation that another one comes into is not serialisable with it if it conflicts with the
+//! other before it, and again behind it: whichever of the two came first, one of these conflicts would have the other order
+//! (conflict-serialisability). So each place between two accesses of the one operation is looked at where no lock that the
+//! other takes is held.
 //!
 //! Limits. Of each operation the first [`MOST_ACCESSES`] accesses count, and [`MOST_PLACES`] places are decided.
 

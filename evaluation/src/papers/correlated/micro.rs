@@ -1,5 +1,5 @@
-//! Small programs with known answers, over the situations of Google's data-race-test: `tests/micro/situations.c`, whose head tells
-//! the truth of each case. Each case is compiled for each kind of variable, and each tool is asked once.
+//! Small programs with known answers, over the situations of Google's data-race-test: `tests/micro/situations.c`, whose head
+//! tells the truth of each case. Each case is compiled for each kind of variable, and each tool is asked once.
 //!
 //! What is fair. A tool is right on a program with a bug if it reports anything, and on one without if it reports nothing. Plain
 //! `check --budget 10` is asked for what it shows by default (what is proven or predicted), without the plugin and with it.

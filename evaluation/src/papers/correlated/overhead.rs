@@ -1,5 +1,5 @@
-//! What deep recording costs: programs of `tests/bench` natively, under ThreadSanitizer and Helgrind, and recorded with the ways of
-//! control, in turns; and how fast such a recording is judged.
+//! What deep recording costs: programs of `tests/bench` natively, under ThreadSanitizer and Helgrind, and recorded with the
+//! ways of control, in turns; and how fast such a recording is judged.
 
 use super::Options;
 use crate::common::bar::Bar;

@@ -1,5 +1,5 @@
-//! Tables 2 and 3 of Jannesari 2014 as programs (`tests/jannesari`), compiled with `--deep` and judged by the engine for correlated
-//! variables alone.
+//! Tables 2 and 3 of Jannesari 2014 as programs (`tests/jannesari`), compiled with `--deep` and judged by the engine for
+//! correlated variables alone.
 
 use crate::common::bar::Bar;
 use crate::common::compile::succeed;
@@ -76,7 +76,8 @@ pub fn run(tool: &Path, folder: &Path, only: Option<&str>) -> Result<Vec<Row>> {
         compile.args(["cc", "--deep", "-g", "-O1", "-w", "-pthread"]).arg(format!("-DTEST={test}"));
         succeed(compile.arg(&source).arg("-o").arg(&program).arg("-lm"))?;
         let mut command = Command::new(tool);
-        command.args(["--quiet", "check", "--budget", "30", "--engines", "correlated", "--json"]).arg(&json);
+        command.args(["--quiet", "check", "--budget", "30", "--engines", "correlated", "--show", "suspicions"]);
+        command.arg("--json").arg(&json);
         command.arg("--output").arg(place.join("store")).arg("--").arg(&program);
         let begin = std::time::Instant::now();
         command.stdin(Stdio::null()).output().context("cannot start the tool")?;
