@@ -15,6 +15,7 @@ use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Sh
 use crate::engines::interleave::{self, Decided, Lead, Proven, SEEDS, variables};
 use crate::engines::portfolio::count;
 use crate::error::PipelineError;
+use crate::findings::atomicity::Sources;
 use crate::findings::compose::Composer;
 use crate::findings::declared::{Declared, of_program};
 use crate::findings::symbols::Symbols;
@@ -29,7 +30,7 @@ use rashomon_flow::judge;
 use rashomon_predict::atomicity::{Extended, of_correlated};
 use rashomon_trace::{LoadedTrace, Policy};
 use rashomon_units::{Bytes, ExtendedRace, Options, Side};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 pub const NAME: &str = "correlated";
@@ -58,7 +59,12 @@ pub struct Correlated {
     /// Records that fit no table.
     misfits: u64,
     sets: usize,
-    known: BTreeSet<FindingId>,
+    /// What is told of each set, by the names of its members.
+    known: BTreeMap<String, Finding>,
+    /// Interleavings that were met, by the places of their accesses.
+    met: BTreeSet<(FindingId, Sources)>,
+    /// What is proven, or is the same as something that is.
+    decided: BTreeSet<FindingId>,
     /// Sets of the user and of the source; `None`: nobody has looked yet.
     declared: Option<Vec<Declared>>,
     /// Names in them of which no execution had a variable; `None`: none was looked at.
@@ -86,7 +92,9 @@ impl Correlated {
             outside: 0,
             misfits: 0,
             sets: 0,
-            known: BTreeSet::new(),
+            known: BTreeMap::new(),
+            met: BTreeSet::new(),
+            decided: BTreeSet::new(),
             declared: None,
             missing: None,
             open: VecDeque::new(),
@@ -123,6 +131,7 @@ impl Correlated {
                     job.store.remove_finding(&id)?;
                 }
                 self.open.retain(|other| other.finding.id != id);
+                self.decided.insert(id.clone());
             }
             Decided::Shown(outcome) => {
                 let mut finding = lead.finding;
@@ -140,6 +149,7 @@ impl Correlated {
                     ended: outcome.ended,
                 });
                 self.open.retain(|other| other.finding.id != id);
+                self.decided.insert(id.clone());
                 proven = 1;
             }
         }
@@ -221,7 +231,9 @@ impl<S: Symbols + ?Sized> Engine<S> for Correlated {
     fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
         let program = case.job.program;
         if !*self.fits.get_or_insert_with(|| program.client.is_none() && has_tables(&program.executable)) {
-            return None;
+            // A unit in which nothing is done: what is declared in vain is told behind it.
+            let is_told = self.made > 0 || case.job.settings.correlated.sets.is_empty();
+            return (!is_told).then(|| Offer { takes: case.takes(1), gives: WORTH });
         }
         if self.is_to_try() {
             let takes = case.takes(4 * SEEDS + u64::from(case.job.settings.times));
@@ -234,6 +246,10 @@ impl<S: Symbols + ?Sized> Engine<S> for Correlated {
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
         if self.is_to_try() {
             return self.decide(case, until);
+        }
+        if self.fits != Some(true) {
+            self.made += 1;
+            return Ok(Yield::default());
         }
         let job = case.job;
         let session = job.store.scratch(NAME).join("session");
@@ -263,7 +279,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Correlated {
         let mut news = Vec::new();
         for race in &judged.races {
             let mut finding = composer.of_extended_race(race);
-            if !self.known.insert(finding.id.clone()) {
+            if let Some(told) = self.known.get(&finding.subject) {
+                news.push((told.clone(), race));
                 continue;
             }
             let overlaps = |one: &Bytes| race.members.iter().any(|member| member.start < one.end() && one.start < member.end());
@@ -272,11 +289,15 @@ impl<S: Symbols + ?Sized> Engine<S> for Correlated {
             job.complete(&mut finding);
             job.store.write_finding(&finding)?;
             case.observer.progress(Progress::Decided(&finding));
+            self.known.insert(finding.subject.clone(), finding.clone());
             news.push((finding, race));
         }
-        let leads = news.len();
-        self.open.extend(leads_of(&composer, &loaded, &news, settings.quantum, until));
-        Ok(Yield { leads, ..Yield::default() })
+        let mut leads = leads_of(&composer, &loaded, &news, settings.quantum, until);
+        leads.retain(|lead| !self.decided.contains(&lead.finding.id));
+        leads.retain(|lead| self.met.insert((lead.finding.id.clone(), lead.sources.clone())));
+        let made = Yield { leads: leads.len(), ..Yield::default() };
+        self.open.extend(leads);
+        Ok(made)
     }
 
     /// What was declared and could not be judged is said.

@@ -23,7 +23,10 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         }
         let places = race.sides.iter().map(|side| self.place_at(side.line)).collect();
         let mut notes = vec![self.reason(&race.reason)];
-        notes.extend(race.links.iter().take(MOST).map(|link| self.link(link)));
+        // What leads from member to member, or to what it comes from.
+        let is_member = |at: &u64| race.members.iter().any(|range| (range.start..range.end()).contains(at));
+        let tells = |link: &&Link| link.from.iter().chain(&link.to).any(is_member);
+        notes.extend(race.links.iter().filter(tells).take(MOST).map(|link| self.link(link)));
         notes.extend(self.critical_section(race));
         Finding {
             subject: members.join(" and "),
