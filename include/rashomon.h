@@ -33,4 +33,11 @@ void rashomon_library_reaches(const char *library, const volatile void *address,
 #define RASHOMON_LIBRARY_REACHES(library, address, bytes) \
     ((void)(rashomon_library_reaches ? (rashomon_library_reaches(library, address, bytes), 0) : 0))
 
+/* At file scope: these variables with static storage belong together, and what a thread does with them is to be one operation, in
+ * a program that `rashomon cc --deep` compiles. `set` is a name, such as log; a variable may be called as in the report. */
+#define RASHOMON_CORRELATED(set, ...) RASHOMON_CORRELATED_AT(__LINE__, set, __VA_ARGS__)
+#define RASHOMON_CORRELATED_AT(line, set, ...) RASHOMON_CORRELATED_IN(line, set, __VA_ARGS__)
+#define RASHOMON_CORRELATED_IN(line, set, ...) \
+    static const char rashomon_set_##line[] __attribute__((used, section("rashomon_sets"))) = #set ": " #__VA_ARGS__
+
 #endif

@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: every check there is, one after the other; a failure does not keep the later ones from running.
 
-use crate::assertions;
+use crate::{assertions, plugin};
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
@@ -109,6 +109,13 @@ impl Check {
                 } else {
                     vec![of(cargo(), "test --workspace --no-fail-fast")]
                 };
+                // Programs that it instruments are compiled and checked by tests of the tool.
+                match plugin::build()? {
+                    Some(path) => commands.iter_mut().for_each(|command| {
+                        command.env(plugin::VARIABLE, &path);
+                    }),
+                    None => eprintln!("notice: the plugin for clang 19 does not build: the tests that need it are skipped"),
+                }
                 if has("miri --version") {
                     commands.push(of(cargo(), "miri test --package rashomon-logic"));
                 } else {

@@ -1,8 +1,9 @@
-//! What the tests need besides Rust: both compilers, the debugger, a linker, make. Installed on Debian when we may.
+//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debugger, a linker, make. Installed on
+//! Debian when we may.
 
 use std::process::{Command, Stdio};
 
-const NEEDED: [&str; 8] = ["clang-19", "libclang-rt-19-dev", "lld-19", "gdb", "gcc", "g++", "make", "cmake"];
+const NEEDED: [&str; 9] = ["clang-19", "libclang-rt-19-dev", "llvm-19-dev", "lld-19", "gdb", "gcc", "g++", "make", "cmake"];
 
 /// Installs what is missing, if allowed and possible. Says what is missing after that.
 pub fn provide(may_install: bool) -> Option<String> {

@@ -1,6 +1,7 @@
 //! `cargo xtask plugin`: builds the plugin for clang 19 and puts it beside the tool. Nothing else needs LLVM.
 
 use anyhow::{Context as _, Result};
+use std::path::PathBuf;
 use std::process::Command;
 use xtask::workspace;
 
@@ -19,24 +20,34 @@ fn plugin(command: &str) -> Command {
     cargo
 }
 
-/// The build script says what is missing where LLVM 19 is not there.
-pub fn run(options: &Options) -> Result<bool> {
+/// What tells the tool, and tests, which plugin to use.
+pub const VARIABLE: &str = "RASHOMON_PLUGIN";
+
+/// Builds it and puts it beside the tool: where it is then. `None`: it does not build; the build script says what is missing
+/// where LLVM 19 is not there.
+pub fn build() -> Result<Option<PathBuf>> {
     let target = workspace::target()?;
     let own = target.join("plugin");
     if !plugin("build").arg(&own).status().context("cannot start cargo")?.success() {
-        return Ok(false);
+        return Ok(None);
     }
     let (built, to) = (own.join("release").join(NAME), target.join("release").join(NAME));
     std::fs::create_dir_all(target.join("release")).with_context(|| format!("cannot create {}", target.display()))?;
     std::fs::copy(&built, &to).with_context(|| format!("cannot copy {} to {}", built.display(), to.display()))?;
+    Ok(Some(to))
+}
+
+pub fn run(options: &Options) -> Result<bool> {
+    let Some(to) = build()? else { return Ok(false) };
     println!("{}", to.display());
     if !options.test {
         return Ok(true);
     }
+    let own = workspace::target()?.join("plugin");
     if !plugin("test").arg(&own).status().context("cannot start cargo")?.success() {
         return Ok(false);
     }
     let mut tests = workspace::cargo();
-    tests.args(["test", "--quiet", "--package", "rashomon-cli", "--test", "deep"]).env("RASHOMON_PLUGIN", &to);
+    tests.args(["test", "--quiet", "--package", "rashomon-cli", "--test", "deep"]).env(VARIABLE, &to);
     Ok(tests.status().context("cannot start cargo")?.success())
 }

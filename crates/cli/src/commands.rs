@@ -40,9 +40,11 @@ use crate::runtime;
 use crate::terminal::{self, error_is_terminal, print, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_event::{Deadline, Finding};
+use rashomon_files::Links;
 use rashomon_pipeline::analyse::Engine;
 use rashomon_pipeline::check::plan::{Fixed, Next, Plan, UntilNothingNew};
 use rashomon_pipeline::engines::{self, record::Record};
+use rashomon_pipeline::findings::declared::Declarations;
 use rashomon_pipeline::program::{Client, Input, Output, Program};
 use rashomon_pipeline::replay::check_recording;
 use rashomon_pipeline::trace::Policy;
@@ -58,6 +60,8 @@ use std::time::Duration;
 /// Time a call into the kernel may take before the runtime gives up on it.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 const MEGABYTE: u64 = 1 << 20;
+/// Of a file of variables that belong together.
+const MOST_DECLARED: u64 = MEGABYTE;
 /// Of recordings.
 const USUAL_POLICY: Scheduling = Scheduling::Serial(Policy::Random);
 
@@ -145,6 +149,7 @@ const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
     forced_timeout: None,
     proofs: 1,
     keep: false,
+    correlated: None,
     predict_within: Some(Duration::ZERO),
     engines: Vec::new(),
     search: Duration::ZERO,
@@ -185,6 +190,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
         budget: confirm.budget(Bounds::of(confirm.budget, CONFIRM_BUDGET)),
         forced_limit: confirm.forced_timeout,
         times: confirm.proofs,
+        correlated: Declarations::default(),
         keep: confirm.keep,
         tool: tool()?,
     })
@@ -224,9 +230,18 @@ pub fn settings_for(
         budget: confirm.map_or(Budget::NONE, |confirm| confirm.budget(bounds)),
         forced_limit: confirm.and_then(|confirm| confirm.forced_timeout),
         times: confirm.map_or(1, |confirm| confirm.proofs),
+        correlated: declarations(confirm.and_then(|confirm| confirm.correlated.as_deref()))?,
         keep: confirm.is_some_and(|confirm| confirm.keep),
         tool: tool()?,
     })
+}
+
+/// What the file declares to belong together.
+fn declarations(file: Option<&Path>) -> Result<Declarations> {
+    let Some(path) = file else { return Ok(Declarations::default()) };
+    let text =
+        rashomon_files::read(path, Links::Followed, MOST_DECLARED).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Declarations::of(&path.to_string_lossy(), &String::from_utf8_lossy(&text)))
 }
 
 /// Records as often as is asked for, or once, and looks at nothing.

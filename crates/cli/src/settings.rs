@@ -25,7 +25,7 @@ const OF_SECTIONS: [&str; 2] = ["all", "strategy"];
 /// Given several times, these add up; all others are replaced.
 const ADDING: [&str; 3] = ["trust-library", "suppressions", "suppress"];
 /// Values are paths, seen from the folder of the file.
-const PATHS: [&str; 6] = ["baseline", "suppressions", "stdin", "output", "json", "log"];
+const PATHS: [&str; 7] = ["baseline", "suppressions", "stdin", "output", "json", "log", "correlated"];
 /// Files that are read once a command needs them.
 const READ_WHEN_NEEDED: [&str; 2] = ["baseline", "suppressions"];
 

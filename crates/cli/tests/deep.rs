@@ -1,13 +1,13 @@
 //! Programs that `rashomon cc --deep` compiles: wait loops and dependences of data and control, as clang's plugin tells them.
 //!
-//! `cargo xtask plugin --test` builds the plugin and names it; without it the tests that need it say that they test nothing.
+//! `cargo xtask plugin --test` and `cargo xtask ci` build the plugin and name it; without it the tests that need it are skipped.
 
 mod support;
 
 use serde_json::Value;
-use support::place::{Ended, Place};
+use support::place::{Ended, Place, skipped};
 
-const TABLE_2: &str = include_str!("deep/table2.c");
+const TABLE_2: &str = include_str!("../../../tests/jannesari/table2.c");
 const SCALE: &str = include_str!("deep/scale.c");
 const WAYS: &str = include_str!("deep/ways.cpp");
 const LEVELS: [&str; 3] = ["-O0", "-O1", "-O2"];
@@ -15,7 +15,7 @@ const LEVELS: [&str; 3] = ["-O0", "-O1", "-O2"];
 fn is_built() -> bool {
     let named = std::env::var_os("RASHOMON_PLUGIN").is_some();
     if !named {
-        eprintln!("SKIPPED: RASHOMON_PLUGIN names no plugin; `cargo xtask plugin --test` builds it and runs this");
+        skipped("RASHOMON_PLUGIN names no plugin; `cargo xtask plugin --test` builds it and runs this");
     }
     named
 }
@@ -106,6 +106,103 @@ fn two_variables_and_two_critical_sections_are_one_operation() {
         was_judged(&ended);
         assert_eq!(correlated(&report), [""; 0], "{level}: {ended}");
     }
+}
+
+/// What is found in one execution is executed in another: both threads read before either writes, which no serial order prints.
+#[test]
+fn an_operation_that_another_comes_into_is_proven_by_its_outcome() {
+    if !is_built() {
+        return;
+    }
+    for level in ["-O0", "-O2"] {
+        let place = Place::new();
+        compile(&place, "scale.c", SCALE, &["--deep", "-g", level]);
+        let (report, ended) = judged(&place);
+        let findings = report["findings"].as_array().cloned().unwrap_or_default();
+        let [finding] = &findings[..] else { panic!("{level}: {findings:?} {ended}") };
+        assert_eq!((&finding["verdict"], &finding["grade"]), (&"proven".into(), &"violated".into()), "{level}: {ended}");
+        assert_eq!(finding["evidence"], "dependences");
+        let said = finding["notes"].to_string();
+        for part in ["interleaved so the program prints", "0.750000 1.000000", "used together", "scale.c:"] {
+            assert!(said.contains(part), "{level}: {part} is not in {said}");
+        }
+        let id = finding["id"].as_str().expect("it has an id");
+        place.rashomon(&["replay", "--store", "store", id]).expect(0, &[]);
+    }
+}
+
+/// Two totals that no dependence joins, in a critical section each.
+const APART: &str = "#include <pthread.h>
+#include <stdio.h>
+#ifdef DECLARED
+#include <rashomon.h>
+RASHOMON_CORRELATED(totals, sold, left);
+#endif
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+long sold, left = 7;
+static void *sell(void *unused) {
+    pthread_mutex_lock(&m);
+    sold = 3;
+    pthread_mutex_unlock(&m);
+    pthread_mutex_lock(&m);
+    left = 4;
+    pthread_mutex_unlock(&m);
+    return unused;
+}
+static void *tell(void *unused) {
+    pthread_mutex_lock(&m);
+    long one = sold;
+    pthread_mutex_unlock(&m);
+    pthread_mutex_lock(&m);
+    long other = left;
+    pthread_mutex_unlock(&m);
+    return one + other == 7 ? unused : (void *)1;
+}
+int main(void) {
+    pthread_t one, other;
+    pthread_create(&one, NULL, sell, NULL);
+    pthread_create(&other, NULL, tell, NULL);
+    pthread_join(one, NULL);
+    void *wrong;
+    pthread_join(other, &wrong);
+    printf(\"%s\\n\", wrong ? \"wrong\" : \"right\");
+    return 0;
+}
+";
+
+/// A declaration that names what is not there is told, and the rest of it is judged.
+#[test]
+fn what_is_declared_in_a_file_or_in_the_source_is_judged() {
+    if !is_built() {
+        return;
+    }
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
+    let place = Place::new();
+    compile(&place, "apart.c", APART, &["--deep", "-g", "-O1", "-DDECLARED", include]);
+    let (report, ended) = judged(&place);
+    was_judged(&ended);
+    let declared = report["findings"].to_string();
+    assert!(declared.contains("declared to belong together: totals"), "{ended}");
+
+    let place = Place::new();
+    compile(&place, "apart.c", APART, &["--deep", "-g", "-O1"]);
+    place.write("sets", "totals: sold, left\nothers: bought\nnothing\n");
+    let check = ["check", "--engines", "correlated", "--budget", "30", "--show", "suspicions", "--json", "report.json"];
+    let ended = place.rashomon(&[&check[..], &["--correlated", "sets", "--", "./program"]].concat());
+    let said = format!("{}{}", ended.out, ended.err);
+    for part in ["declared to belong together: totals", "of that name: bought", "sets:3: not judged"] {
+        assert!(said.contains(part), "{part} is not in {ended}");
+    }
+}
+
+#[test]
+fn what_is_declared_is_not_judged_without_the_plugin_which_is_told() {
+    let place = Place::new();
+    place.compile("program", APART);
+    place.write("sets", "totals: sold, left\n");
+    let ended = place.rashomon(&["check", "--budget", "5", "--correlated", "sets", "--", "./program"]);
+    let said = format!("{}{}", ended.out, ended.err);
+    assert!(said.contains("declared sets of variables are not judged"), "{ended}");
 }
 
 /// The walk through the tables finds its way again.

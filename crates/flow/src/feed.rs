@@ -2,17 +2,25 @@
 
 use crate::table::Tables;
 use crate::walk::{Accessed, Sink, Walk, Walked};
-use rashomon_event::{Access, AtomicOp, Deadline, Event, EventKind, LockMode, MemoryOrder};
+use rashomon_event::{Access, AtomicOp, Deadline, Event, EventIndex, EventKind, LockMode, MemoryOrder};
 use rashomon_trace::{Flow, FlowRecord, LoadedTrace};
 use rashomon_units::{Bytes, Line, Lock, Mode, Object, Step, Thread};
+use std::cell::Cell;
 
-/// Tells all steps of the recording; `None`: there was no time for all.
-pub fn feed(loaded: &LoadedTrace, tables: &mut Tables, deadline: Deadline, sink: &mut Sink<'_>) -> Option<Walked> {
+/// Tells all steps of the recording; `None`: there was no time for all. `at` is the event that a step belongs to.
+pub fn feed(
+    loaded: &LoadedTrace,
+    tables: &mut Tables,
+    deadline: Deadline,
+    at: &Cell<EventIndex>,
+    sink: &mut Sink<'_>,
+) -> Option<Walked> {
     let mut walked = Walked::default();
     let mut walks: Vec<Walk> = (0..loaded.trace.threads.len() as u32).map(|number| Walk::new(Thread(number))).collect();
     let mut flow = loaded.flow.iter().peekable();
     let mut count = 0;
     for index in deadline.bound(loaded.trace.indices()) {
+        at.set(index);
         while let Some(record) = flow.next_if(|record| record.before <= index) {
             goes(loaded, tables, &mut walks, record, &mut walked, sink);
         }

@@ -7,6 +7,7 @@ use rashomon_event::{Deadline, ModuleInfo};
 use rashomon_pipeline::check::budget::Deadlines;
 use rashomon_pipeline::engines::engine::{Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use rashomon_pipeline::engines::{self, Asked, of_check, run_portfolio};
+use rashomon_pipeline::findings::declared::Declarations;
 use rashomon_pipeline::store::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::{
     Accesses, Binaries, Budget, Case, Job, PipelineError, RecordSettings, RecordedRun, RunRecord, Scheduling, Settings,
@@ -66,6 +67,7 @@ fn settings() -> Settings {
         budget: Budget::NONE,
         forced_limit: None,
         times: 1,
+        correlated: Declarations::default(),
         keep: false,
         tool: "rashomon".into(),
     }

@@ -6,7 +6,7 @@ use crate::event::{Bytes, Event, Line, Lock, Step, Thread};
 use crate::forest::{Id, LocationId, SetId, UnitId};
 use crate::locks::{Counts, LockSet};
 use crate::options::{Detection, Options};
-use crate::report::{ExtendedRace, Reason, Side, Summary};
+use crate::report::{ExtendedRace, Link, Reason, Side, Summary};
 use crate::sweep::AllMarks;
 use crate::world::{Change, World};
 use rustc_hash::FxHashSet;
@@ -65,6 +65,11 @@ impl Analysis {
     /// Says that more than one thread will access these bytes ([`crate::Sharing`] finds them). Before the first event.
     pub fn share(&mut self, range: Bytes) {
         self.world.share(range);
+    }
+
+    /// Says where the feeder stands: the next events happen there. Positions do not descend; reports give them back.
+    pub fn stand_at(&mut self, position: u64) {
+        self.world.position = position;
     }
 
     pub fn event(&mut self, event: &Event<'_>) {
@@ -151,6 +156,7 @@ impl Analysis {
             locks: self.world.locks_of(access.unit),
             first,
             last,
+            extent: unit.extent,
         }
     }
 
@@ -221,6 +227,12 @@ impl Analysis {
     pub fn correlated_set(&self, address: u64) -> Option<Vec<Bytes>> {
         let location = self.world.memory.at(address)?;
         Some(self.members_of(self.world.memory.get(location).set, |_, _| true))
+    }
+
+    /// The dependences by which the members of a byte's set came to be correlated: the first ones.
+    pub fn links(&self, address: u64) -> Vec<Link> {
+        let location = self.world.memory.at(address).map(|location| self.world.memory.get(location));
+        location.map(|location| self.world.sets.get(location.set).links.clone()).unwrap_or_default()
     }
 
     /// Every correlated set with at least two members that more than one thread accessed: what was inferred, to be declared

@@ -49,6 +49,9 @@ pub struct Side {
     /// The locks held when the shared part began, and when it ended.
     pub first: Vec<Lock>,
     pub last: Vec<Lock>,
+    /// Positions ([`crate::Analysis::stand_at`]) of the unit's first and last access to a location that was known to be shared by
+    /// then.
+    pub extent: Option<(u64, u64)>,
 }
 
 /// Two parallel units access one correlated set, one of them modifies it, and nothing makes them exclude each other (§1.2).

@@ -26,6 +26,8 @@ pub(crate) struct Unit {
     pub closed: bool,
     /// Beginning and end of its shared part, if there is one: l_fst,u and l_lst,u.
     pub shared: Option<(MomentId, MomentId)>,
+    /// Positions of the first and the last access to a location that was shared by then.
+    pub extent: Option<(u64, u64)>,
     pub lines: Vec<Line>,
 }
 
@@ -74,6 +76,8 @@ pub(crate) enum Change {
 
 pub(crate) struct World {
     pub options: Options,
+    /// Where the feeder stands.
+    pub position: u64,
     numbers: FxHashMap<Thread, usize>,
     pub names: Vec<Thread>,
     pub threads: Vec<ThreadState>,
@@ -97,6 +101,7 @@ pub(crate) struct World {
 impl World {
     pub fn new(options: Options) -> World {
         World {
+            position: 0,
             numbers: FxHashMap::default(),
             names: Vec::new(),
             threads: Vec::new(),
@@ -181,6 +186,8 @@ impl World {
         }
         self.changes.push(Change::UnitsMerged { from, into });
         // Reason 2 of §3.3.
+        let both = self.units.get(into).extent.into_iter().chain(data.extent);
+        self.units.get_mut(into).extent = both.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
         if let Some((first, last)) = data.shared {
             self.extend(into, first, last);
         }
@@ -361,6 +368,9 @@ impl World {
         if shared {
             // Reason 1 of §3.3.
             self.extend(unit, now, now);
+            let here = self.position;
+            let extent = &mut self.units.get_mut(unit).extent;
+            *extent = Some(extent.map_or((here, here), |(first, _)| (first, here)));
             self.changes.push(Change::Accessed { location, access: Access { unit, ..this } });
         }
     }

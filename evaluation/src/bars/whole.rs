@@ -75,6 +75,7 @@ impl Wanted {
 }
 
 /// A program to be checked.
+#[derive(Clone)]
 pub struct Subject {
     pub name: String,
     wanted: Wanted,
@@ -223,6 +224,14 @@ impl Subject {
             arguments: Vec::new(),
             stdin: None,
         }
+    }
+}
+
+impl Subject {
+    /// The same, compiled with the plugin of `rashomon cc --deep`.
+    pub fn deep(&self) -> Self {
+        let flags = self.flags.iter().cloned().chain(["--deep".to_owned()]).collect();
+        Self { flags, ..self.clone() }
     }
 }
 

@@ -4,6 +4,7 @@ use super::seconds;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use rashomon_pipeline::engines::OPTIONAL;
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -33,6 +34,10 @@ pub struct ConfirmOptions {
     /// Seconds of the budget to search for races that are still undecided by model checking, as `witness` does (`check` only).
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Proving")]
     pub search: Duration,
+    /// A file of variables that belong together, for programs built with `rashomon cc --deep`: a line for each set, its name, a
+    /// colon, and names of variables with static storage, separated by commas. `#` begins a comment. `check` only.
+    #[arg(long, value_name = "FILE", help_heading = "Proving")]
+    pub correlated: Option<PathBuf>,
     /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), explore (all
     /// schedules with few preemptions), provoke (races that forcing left open), witness (with --search), harm (both orders of
     /// proven races), critical (the order that a failure needs). `check` only. Default: all.

@@ -17,6 +17,7 @@ use crate::check::prove::{Prover, load, may_be_unordered};
 use crate::check::tally::Tally;
 use crate::error::PipelineError;
 use crate::findings::alike::{self, Counts};
+use crate::findings::declared::Declarations;
 use crate::findings::failure::{MOST_CONTROLS, Norm, Replayed};
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
@@ -54,6 +55,8 @@ pub struct Settings {
     pub forced_limit: Option<Duration>,
     /// How often a finding has to come about to be proven.
     pub times: u32,
+    /// Variables that are declared to belong together.
+    pub correlated: Declarations,
     /// Keep the sessions of proofs.
     pub keep: bool,
     /// The tool, for reproduce commands.

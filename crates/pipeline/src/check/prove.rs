@@ -227,7 +227,10 @@ pub fn same_again<S: Symbols + ?Sized>(
         }
         Some(Grade::Violated) => shows(&|composer| {
             composer.of_violations(Deadline::NEVER).any(|shown| shown.id == finding.id)
-                || sources_of(finding).is_some_and(|sources| composer.shows_beginning(&sources, Deadline::NEVER))
+                || sources_of(finding).is_some_and(|sources| {
+                    finding.evidence == Evidence::Dependences && composer.extended_at(&sources, Deadline::NEVER).is_some()
+                        || composer.shows_beginning(&sources, Deadline::NEVER)
+                })
         }),
         Some(Grade::Crashed) => match attempt.execution.ending {
             Ending::Signal(signal) => fails(Failure::Signal(signal)),

@@ -14,42 +14,33 @@
 //! as it should is no violation, whatever the serial orders end with.
 //!
 //! Limits. What a program neither prints nor ends with is not compared. The order of lines is not, either. A program whose serial
-//! orders end in more than [`MOST_OUTCOMES`] ways decides nothing.
+//! orders end in more than two ways decides nothing.
 
 use crate::check::leads::is_proven;
 use crate::check::prove::load_until;
-use crate::ended::Ended;
 use crate::engines::Asked;
 use crate::engines::case::Case;
 use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
+use crate::engines::interleave::{self, Decided, Lead, Proven, SEEDS, norm_of, variables};
 use crate::engines::portfolio::count;
 use crate::error::PipelineError;
-use crate::findings::atomicity::Sources;
 use crate::findings::compose::Composer;
-use crate::findings::failure::Norm;
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use crate::record::Scheduling;
-use rashomon_confirm::force::{Manner, force_in};
+use rashomon_confirm::Ending;
 use rashomon_confirm::schedule::Planner;
-use rashomon_confirm::{Ending, Forcing, Output};
-use rashomon_event::{Deadline, EventIndex, Finding, FindingId, FindingKind, Replays, Schedule, Trial};
+use rashomon_event::{Deadline, EventIndex, FindingId, FindingKind, Schedule, Trial};
 use rashomon_explore::Failure;
 use rashomon_predict::Options;
-use rashomon_predict::atomicity::{self, Ended as HowEnded, Pattern, Violation};
-use rashomon_trace::{Enforcement, LoadedTrace, Policy};
+use rashomon_predict::atomicity::{self, Ended as HowEnded};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub const NAME: &str = "atomicity";
 
 /// Of what is left behind the first recording, this engine may take one part in so many.
 const PART: u32 = 6;
-/// Seeds under which each order goes on behind its schedule.
-const SEEDS: u64 = 3;
-/// Outcomes of serial orders. Where there are more, another one says nothing.
-const MOST_OUTCOMES: usize = 2;
 /// Leads of one id: another time of the same accesses may matter where the first does not.
 const MOST_OF_ONE: usize = 3;
 /// Leads that are executed.
@@ -77,48 +68,13 @@ pub struct Atomicity {
     again: VecDeque<Lead>,
     /// How many leads of each id were met, in each recording that ended wrongly, and in all others.
     known: BTreeMap<(FindingId, Option<u32>), usize>,
-    proven: Vec<Proven>,
+    proven: Vec<FindingId>,
     /// Exit codes that come of a violation, which explains failures that end so.
     causes: Vec<(i32, FindingId)>,
     tried: usize,
     executions: u64,
     expectation: Option<Expectation>,
     of_blamed: Option<Expectation>,
-}
-
-struct Lead {
-    pattern: Pattern,
-    finding: Finding,
-    sources: Sources,
-    /// The sections interleaved; what comes about at first is taken.
-    violated: Vec<Schedule>,
-    /// One after the other.
-    serial: Vec<Schedule>,
-    /// The recording that ended wrongly, where it happened in one.
-    blames: Option<u32>,
-}
-
-/// What is told already: another pair of sections that do the same to the same variable is no news.
-struct Proven {
-    id: FindingId,
-    variables: BTreeSet<String>,
-    ended: EndedSo,
-}
-
-fn variables(finding: &Finding) -> BTreeSet<String> {
-    finding.subject.split(" and ").map(str::to_owned).collect()
-}
-
-/// How an execution ended, and the lines that it printed.
-type EndedSo = (Ending, Vec<String>);
-
-/// What one execution showed.
-struct Seen {
-    violation: Option<Violation>,
-    /// It ended before the last access.
-    begun: bool,
-    ended: EndedSo,
-    loaded: LoadedTrace,
 }
 
 impl Atomicity {
@@ -206,7 +162,7 @@ impl Atomicity {
                 }
             }
         }
-        let proven: Vec<FindingId> = self.proven.iter().map(|proven| proven.id.clone()).collect();
+        let proven = self.proven.clone();
         proven.iter().for_each(|id| self.blames_no_more(id));
         Ok(self.leads().saturating_sub(before))
     }
@@ -226,7 +182,7 @@ impl Atomicity {
     fn pop(&mut self) -> Option<Lead> {
         loop {
             let lead = self.blamed.pop_front().or_else(|| self.open.pop_front()).or_else(|| self.again.pop_front())?;
-            if self.proven.iter().all(|proven| proven.id != lead.finding.id) {
+            if !self.proven.contains(&lead.finding.id) {
                 return Some(lead);
             }
         }
@@ -246,18 +202,9 @@ impl Atomicity {
         until: Deadline,
     ) -> Result<bool, PipelineError> {
         let job = case.job;
-        let mut executions = Executions {
-            session: job.store.scratch(NAME).join("session"),
-            forcing: Forcing { deadline: until, output: Output::Keep, ..job.forcing(case.run) },
-            case,
-            known: &self.proven,
-            made: 0,
-        };
-        let decided = executions.compare(&lead);
-        let made = executions.made;
+        let (decided, made) = interleave::decide(case, &lead, NAME, until)?;
         self.executions += made;
-        case.tally.executions += made;
-        let Some(outcome) = decided? else { return Ok(false) };
+        let Decided::Shown(outcome) = decided else { return Ok(false) };
         let outcome_ended = outcome.ended.0;
         let finding = &mut lead.finding;
         (finding.sides, finding.subject) = (outcome.finding.sides, outcome.finding.subject);
@@ -267,146 +214,18 @@ impl Atomicity {
         job.complete(finding);
         job.store.write_finding(finding)?;
         case.observer.progress(Progress::Decided(finding));
-        self.proven.push(Proven { id: finding.id.clone(), variables: variables(finding), ended: outcome.ended });
+        case.violations.push(Proven {
+            id: finding.id.clone(),
+            variables: variables(finding),
+            sources: lead.sources,
+            ended: outcome.ended,
+        });
+        self.proven.push(finding.id.clone());
         if let (Some(_), Ending::Code(code)) = (lead.blames, outcome_ended) {
             self.causes.push((code, finding.id.clone()));
         }
         self.blames_no_more(&finding.id.clone());
         Ok(true)
-    }
-}
-
-/// Which end is right.
-fn norm_of<S: Symbols + ?Sized>(case: &Case<'_, '_, S>) -> Norm {
-    Norm::of(case.job.settings.expected_exit, case.run.recordings.iter().map(|recorded| recorded.exit))
-}
-
-impl Seen {
-    const fn shows(&self) -> bool {
-        self.violation.is_some() || self.begun
-    }
-}
-
-/// What executions showed of a lead.
-struct Outcome {
-    finding: Finding,
-    schedule: Schedule,
-    replays: Replays,
-    notes: Vec<String>,
-    /// With the sections interleaved.
-    ended: EndedSo,
-}
-
-/// Executions for one lead.
-struct Executions<'e, 'c, 'j, S: ?Sized> {
-    case: &'e mut Case<'c, 'j, S>,
-    session: PathBuf,
-    forcing: Forcing,
-    known: &'e [Proven],
-    made: u64,
-}
-
-impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
-    /// `None`: it shows nothing, or nothing that is certain.
-    fn compare(&mut self, lead: &Lead) -> Result<Option<Outcome>, PipelineError> {
-        let mut schedules = lead.violated.iter();
-        let (order, first) = loop {
-            let Some(order) = schedules.next() else { return Ok(None) };
-            if let Some(seen) = self.execute(lead, order, 1)?.filter(Seen::shows) {
-                break (order, seen);
-            }
-        };
-        let Seen { violation, loaded, ended, .. } = first;
-        // What is printed may be meant, where the sections are not known to depend on each other.
-        let by_output = lead.pattern == Pattern::Stale && violation.is_some();
-        let is_same = |one: &EndedSo, other: &EndedSo| if by_output { one == other } else { one.0 == other.0 };
-        let right = norm_of(self.case).code().map(Ending::Code);
-        let ends_well = Some(ended.0) == right;
-        if ends_well && !by_output {
-            return Ok(None);
-        }
-        let touched = variables(&lead.finding);
-        if self.known.iter().any(|known| known.ended == ended && !known.variables.is_disjoint(&touched)) {
-            return Ok(None);
-        }
-        let mut violated = vec![ended];
-        let mut serial: Vec<EndedSo> = Vec::new();
-        for seed in 1..=SEEDS {
-            if seed > 1 {
-                violated.extend(self.execute(lead, order, seed)?.filter(Seen::shows).map(|seen| seen.ended));
-            }
-            for schedule in &lead.serial {
-                // It may happen again elsewhere. That it does no harm there says what this one does.
-                let is_of_use = |seen: &Seen| !seen.shows() || seen.ended.0 != violated[0].0;
-                if let Some(seen) = self.execute(lead, schedule, seed)?.filter(is_of_use)
-                    && !serial.contains(&seen.ended)
-                {
-                    serial.push(seen.ended);
-                }
-            }
-            if violated.iter().any(|one| serial.iter().any(|other| is_same(one, other))) || serial.len() > MOST_OUTCOMES {
-                return Ok(None);
-            }
-        }
-        let is_cured = ends_well && serial.iter().any(|other| Some(other.0) != right);
-        if serial.is_empty() || is_cured || self.forcing.deadline.is_over() {
-            return Ok(None);
-        }
-        let schedule = loaded.replay_schedule(order.quantum);
-        let mut replays = Replays::default();
-        for _ in 0..self.forcing.times.max(1) {
-            let again = self.execute(lead, &schedule, 1)?.is_some_and(|seen| seen.shows() && seen.ended == violated[0]);
-            replays = Replays { shown: replays.shown + u32::from(again), of: replays.of + 1 };
-        }
-        if replays.shown < replays.of {
-            return Ok(None);
-        }
-        let composer = Composer::new(&loaded, self.case.job.symbols, schedule.quantum);
-        let shown = violation.and_then(|violation| composer.of_shown(&violation));
-        let mut notes = vec![difference(&violated[0], &serial)];
-        if shown.is_none() {
-            notes.push("the program ended before the last of these accesses".to_owned());
-        }
-        let finding = shown.unwrap_or_else(|| lead.finding.clone());
-        Ok(Some(Outcome { finding, schedule, replays, notes, ended: violated.swap_remove(0) }))
-    }
-
-    /// `None`: it left the schedule, or did not end.
-    fn execute(&mut self, lead: &Lead, schedule: &Schedule, seed: u64) -> Result<Option<Seen>, PipelineError> {
-        let job = self.case.job;
-        let manner = Manner { enforcement: Enforcement::Strict, policy: Policy::Random, seed };
-        let attempt = force_in(manner, &[], job.program, schedule, &self.session, &self.forcing)?;
-        self.made += 1;
-        let ending = attempt.execution.ending;
-        if !attempt.outcome.is_orderly() || ending == Ending::TimedOut {
-            return Ok(None);
-        }
-        let Ok(loaded) = load_until(&self.session, self.forcing.deadline) else { return Ok(None) };
-        let composer = Composer::new(&loaded, job.symbols, schedule.quantum);
-        let violation = composer.violation_at(&lead.sources, self.forcing.deadline);
-        let begun = violation.is_none() && composer.shows_beginning(&lead.sources, self.forcing.deadline);
-        let lines = Ended::of(ending, &self.session)?.sorted_lines();
-        Ok(Some(Seen { violation, begun, ended: (ending, lines), loaded }))
-    }
-}
-
-/// What the interleaving did that no serial order did, in words.
-fn difference(violated: &EndedSo, serial: &[EndedSo]) -> String {
-    let ending = |ending: Ending| match ending {
-        Ending::Code(code) => format!("ends with exit code {code}"),
-        Ending::Signal(signal) => format!("is ended by signal {signal}"),
-        Ending::TimedOut => "does not end".to_owned(),
-    };
-    let usual = &serial[0];
-    if serial.iter().all(|other| other.0 != violated.0) {
-        return format!("interleaved so the program {}; one after the other it {}", ending(violated.0), ending(usual.0));
-    }
-    let only = |one: &[String], other: &[String]| one.iter().find(|line| !other.contains(line)).cloned();
-    let words = |line: Option<String>| line.map_or_else(|| "does not print that".to_owned(), |line| format!("prints `{line}`"));
-    let (mine, theirs) = (only(&violated.1, &usual.1), only(&usual.1, &violated.1));
-    match (mine, theirs) {
-        (None, Some(line)) => format!("interleaved so the program does not print `{line}`, which it prints otherwise"),
-        (mine, theirs) => format!("interleaved so the program {}; one after the other it {}", words(mine), words(theirs)),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::check::leads::{Gathered, Lead, Source, leads_of, merge};
 use crate::check::novelty::{Novelty, Shown};
 use crate::check::plan::Next;
 use crate::check::tally::Tally;
+use crate::engines::interleave::Proven;
 use crate::error::PipelineError;
 use crate::findings::alike::ranked;
 use crate::findings::failure::Norm;
@@ -80,6 +81,8 @@ pub struct Case<'c, 'j, S: ?Sized> {
     pub deadlines: Deadlines,
     pub tally: Tally,
     pub observer: &'c mut dyn Observer,
+    /// Interleavings of critical sections that are proven: each cause is told once, whoever finds it.
+    pub(crate) violations: Vec<Proven>,
     /// Executions behind the first one that were recorded, or were to be; and all that had been made of any kind when a whole one
     /// last left the world as it does.
     recorded: u64,
@@ -98,6 +101,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             deadlines: Deadlines::NEVER,
             tally: Tally::default(),
             observer,
+            violations: Vec::new(),
             recorded: 0,
             whole: 0,
             stopped: None,

@@ -2,6 +2,7 @@
 
 pub mod case;
 pub mod engine;
+mod interleave;
 mod left;
 mod portfolio;
 

@@ -3,12 +3,21 @@
 use crate::findings::compose::{Composer, common_bytes, shown};
 use crate::findings::identity::{finding_id, is_system, place_key, source_place};
 use crate::findings::symbols::Symbols;
-use rashomon_event::{ContextId, Deadline, EventIndex, Evidence, Finding, FindingId, FindingKind, Grade, Side, SiteId};
+use rashomon_event::{ContextId, Deadline, EventIndex, Evidence, Finding, FindingId, FindingKind, Grade, Side, SiteId, Trace};
 use rashomon_predict::atomicity::{Pattern, Violation, observed};
 use std::collections::HashMap;
 
 /// Where in the sources a violation's accesses stand. Ids are coarser, as they outlive a change of other code.
 pub(crate) type Sources = [String; 4];
+
+/// Accesses of other threads between two of one that are remembered.
+const MOST_BETWEEN: usize = 64;
+
+/// Whether two accesses touch the same bytes.
+fn overlap(trace: &Trace, one: EventIndex, other: EventIndex) -> bool {
+    let (Some(one), Some(other)) = (trace.event(one).access(), trace.event(other).access()) else { return false };
+    one.address.0 < other.address.0 + u64::from(other.size) && other.address.0 < one.address.0 + u64::from(one.size)
+}
 
 /// Those of a stored violation. `None`: of some access none is known.
 pub(crate) fn sources_of(finding: &Finding) -> Option<Sources> {
@@ -63,6 +72,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
                     Pattern::Stale | Pattern::LooksAgain => Evidence::StaleValue,
                     Pattern::Interposed => Evidence::Interposed,
                     Pattern::Apart => Evidence::Apart,
+                    Pattern::Correlated => Evidence::Dependences,
                 },
                 self.id_of_violation(violation)?,
             )
@@ -122,6 +132,46 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             }
         }
         open.iter().flatten().any(|between| between.contains(&[true; 2]))
+    }
+
+    /// Of accesses at these places: the first that is followed by another thread's, which conflict with it and with the last one,
+    /// and then by that. Where the first comes again, the operation has begun anew.
+    pub(crate) fn extended_at(&self, sources: &Sources, deadline: Deadline) -> Option<Violation> {
+        let trace = &self.loaded.trace;
+        let mut known: HashMap<(SiteId, ContextId), [bool; 3]> = HashMap::new();
+        // By thread that made the first access: which of the others' came since.
+        let mut open: Vec<Option<(EventIndex, Vec<EventIndex>)>> = vec![None; trace.threads.len()];
+        for index in deadline.bound(trace.indices()) {
+            let event = trace.event(index);
+            if event.access().is_none() {
+                continue;
+            }
+            let [first, between, last] = *known.entry((event.site, event.context)).or_insert_with(|| {
+                let here = self.source(index);
+                [sources[0] == here, sources[1] == here || sources[2] == here, sources[3] == here]
+            });
+            let thread = event.thread.index();
+            if between {
+                let others = open.iter_mut().enumerate().filter(|(other, _)| *other != thread);
+                for (_, others) in others.filter_map(|(_, one)| one.as_mut()).filter(|(_, others)| others.len() < MOST_BETWEEN) {
+                    others.push(index);
+                }
+            }
+            if last && let Some((check, others)) = &open[thread] {
+                let meets = |mine: EventIndex| others.iter().copied().find(|other| overlap(trace, mine, *other));
+                if let (Some(one), Some(other)) = (meets(*check), meets(index))
+                    && trace.event(one).thread == trace.event(other).thread
+                {
+                    let pattern = Pattern::Correlated;
+                    return Some(Violation { check: *check, between: [one, other], act: index, pattern });
+                }
+                open[thread] = None;
+            }
+            if first {
+                open[thread] = Some((index, Vec::new()));
+            }
+        }
+        None
     }
 
     fn source(&self, event: EventIndex) -> String {

@@ -3,7 +3,7 @@
 use crate::findings::compose::Composer;
 use crate::findings::identity::{finding_id, place_key};
 use crate::findings::symbols::Symbols;
-use rashomon_event::{Address, ContextId, Evidence, Finding, FindingKind, Side, SiteId, ThreadId};
+use rashomon_event::{Address, ContextId, EventIndex, Evidence, Finding, FindingKind, Side, SiteId, ThreadId};
 use rashomon_units::{Bytes, Dependence, ExtendedRace, Line, Link, Reason, Side as Unit};
 
 /// Members and dependences that are told.
@@ -23,7 +23,11 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         }
         let places = race.sides.iter().map(|side| self.place_at(side.line)).collect();
         let mut notes = vec![self.reason(&race.reason)];
-        notes.extend(race.links.iter().take(MOST).map(|link| self.link(link)));
+        // What leads from member to member, or to what it comes from.
+        let is_member = |at: &u64| race.members.iter().any(|range| (range.start..range.end()).contains(at));
+        let tells = |link: &&Link| link.from.iter().chain(&link.to).any(is_member);
+        notes.extend(race.links.iter().filter(tells).take(MOST).map(|link| self.link(link)));
+        notes.extend(self.critical_section(race));
         Finding {
             subject: members.join(" and "),
             sides: race.sides.iter().map(|side| self.side_of_unit(side)).collect(),
@@ -34,6 +38,26 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
                 finding_id(FindingKind::AtomicityViolation, places),
             )
         }
+    }
+
+    /// What would make the unit one operation that is not, from its first access to the set to its last.
+    fn critical_section(&self, race: &ExtendedRace) -> Option<String> {
+        let is_open = |side: &&Unit| side.locks.is_empty();
+        let side = race.sides.iter().find(is_open).unwrap_or(&race.sides[0]);
+        let (first, last) = side.extent?;
+        let place = |position: u64| {
+            let index = u32::try_from(position).ok().map(EventIndex)?;
+            let site = self.trace().events.get(index.index())?.site;
+            let frame = self.describer.site(site).into_iter().next()?;
+            Some(format!("{} {}:{}", frame.function?, frame.file?, frame.line?))
+        };
+        let (from, to) = (place(first)?, place(last)?);
+        let lock = match race.reason {
+            Reason::Interrupted(lock) => self.describer.lock(Address(lock.0 & !(1 << 63))),
+            Reason::Unprotected => "one lock".to_owned(),
+            Reason::DifferentLocks => "a lock that all who use them hold".to_owned(),
+        };
+        Some(format!("holding {lock} from {from} to {to} would make it one operation"))
     }
 
     /// A range by the variables that it lies in: neighbours are one range.

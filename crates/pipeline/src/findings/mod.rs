@@ -5,6 +5,7 @@ pub(crate) mod atomicity;
 pub mod binaries;
 pub mod compose;
 pub(crate) mod correlated;
+pub mod declared;
 pub mod describe;
 pub mod failure;
 mod fault;

@@ -27,12 +27,15 @@
 //! decisions.
 
 mod calls;
+mod correlated;
 mod interposed;
 mod orders;
 #[cfg(test)]
 mod tests;
 mod units;
 mod views;
+
+pub use correlated::{Extended, of_correlated};
 
 use crate::deciders::Question;
 use crate::index::Index;
@@ -65,6 +68,8 @@ pub enum Pattern {
     Interposed,
     /// Each touches one of two variables that the other thread, too, treats in two sections.
     Apart,
+    /// Dependences make them one operation on correlated variables.
+    Correlated,
 }
 
 /// `check` and `act` are of one thread, `between` of another one.

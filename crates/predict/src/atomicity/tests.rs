@@ -94,3 +94,56 @@ fn sections_of_two_calls_do_not_belong_together() {
     assert!(near(false));
     assert!(!near(true));
 }
+
+/// Two threads that read both variables and write both, in two critical sections or in one.
+fn halves(sections: &[&[(AccessClass, Address)]]) -> Trace {
+    let mut builder = TraceBuilder::with_threads(2);
+    for thread in [ThreadId(0), ThreadId(1)] {
+        for accesses in sections {
+            section(&mut builder, thread, accesses);
+        }
+    }
+    builder.build()
+}
+
+fn whole_of(trace: &Trace) -> Extended {
+    let of = |thread| {
+        let mut mine =
+            trace.indices().filter(|index| trace.event(*index).thread == thread && trace.event(*index).access().is_some());
+        let first = mine.next().expect("it accesses something");
+        (thread, first, mine.next_back().expect("it accesses more"))
+    };
+    let members = VARIABLES.map(|variable| (variable.0, variable.0 + 4)).to_vec();
+    Extended { members, units: [of(ThreadId(0)), of(ThreadId(1))] }
+}
+
+#[test]
+fn a_unit_comes_into_another_between_two_sections() {
+    let reads = VARIABLES.map(|variable| (AccessClass::Read, variable));
+    let writes = VARIABLES.map(|variable| (AccessClass::Write, variable));
+    let trace = halves(&[&reads, &writes]);
+    let found = of_correlated(&trace, &Options::default(), &[whole_of(&trace)]);
+    assert!(!found.is_empty());
+    for (number, Prediction { violation, violated, serial, .. }) in &found {
+        assert_eq!((*number, violation.pattern), (0, Pattern::Correlated));
+        let at = |order: &[EventIndex], event| order.iter().position(|one| *one == event);
+        let order = &violated[0];
+        let theirs: Vec<_> =
+            trace.indices().filter(|one| trace.event(*one).thread != trace.event(violation.check).thread).collect();
+        // All that the other thread does with the set lies between the two halves.
+        for event in theirs.into_iter().filter(|event| trace.event(*event).access().is_some()) {
+            assert!(at(order, violation.check) < at(order, event) && at(order, event) < at(order, violation.act), "{order:?}");
+        }
+        assert!(!serial.is_empty());
+    }
+    let both = [&reads[..], &writes[..]].concat();
+    let trace = halves(&[&both]);
+    assert_eq!(of_correlated(&trace, &Options::default(), &[whole_of(&trace)]), []);
+}
+
+/// Two units that only read the one variable and write the other one have a serial order wherever they come.
+#[test]
+fn what_conflicts_once_is_serialisable() {
+    let trace = halves(&[&[(AccessClass::Read, VARIABLES[0])], &[(AccessClass::Write, VARIABLES[1])]]);
+    assert_eq!(of_correlated(&trace, &Options::default(), &[whole_of(&trace)]), []);
+}

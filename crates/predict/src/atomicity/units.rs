@@ -40,6 +40,9 @@ pub(super) struct Unit {
     pub outermost: EventIndex,
 }
 
+/// A lock that is held, the event that took it, and whether that is the end of a condition wait.
+type Taken = (Address, EventIndex, bool);
+
 /// What is done with a variable under one guard.
 pub(super) struct Variable {
     pub address: Address,
@@ -127,34 +130,54 @@ impl Units {
         self.surroundings.of(access).map(|known| &self.surroundings.calls[known.calls as usize])
     }
 
+    /// What is held at these accesses, guarded or not, and nothing else.
+    pub fn around(trace: &Trace, wanted: &FxHashSet<EventIndex>, deadline: Deadline) -> Self {
+        let mut units = Self::default();
+        let mut open: Vec<Vec<Taken>> = vec![Vec::new(); trace.threads.len()];
+        for index in deadline.bound(trace.indices()) {
+            let event = trace.event(index);
+            let Some(held) = open.get_mut(event.thread.index()) else { continue };
+            units.synchronise(event, index, held);
+            if wanted.contains(&index) {
+                units.surroundings.add(event.thread, index, Around::default(), held.iter().map(|&(_, begin, _)| begin));
+            }
+        }
+        units
+    }
+
+    /// Keeps what the thread of this event holds.
+    fn synchronise(&mut self, event: &Event, index: EventIndex, held: &mut Vec<Taken>) {
+        match event.kind {
+            EventKind::Acquire { lock, .. } => {
+                held.push((lock, index, false));
+                self.surroundings.change(event.thread);
+            }
+            EventKind::WaitEnd { mutex, .. } => {
+                held.push((mutex, index, true));
+                self.surroundings.change(event.thread);
+            }
+            EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } => {
+                if let Some(at) = held.iter().rposition(|(other, ..)| *other == lock) {
+                    let (_, acquired, _) = held.remove(at);
+                    self.surroundings.change(event.thread);
+                    self.ends.insert(acquired, index);
+                }
+            }
+            _ => {}
+        }
+    }
+
     pub fn of(trace: &Trace, deadline: Deadline) -> Self {
         let shared = variables_of_several(trace, deadline);
         let mut numbers: FxHashMap<(Address, Guard), usize> = FxHashMap::default();
         let mut units = Self::default();
         let mut calls = Calls::new(trace);
-        let mut open: Vec<Vec<(Address, EventIndex, bool)>> = vec![Vec::new(); trace.threads.len()];
+        let mut open: Vec<Vec<Taken>> = vec![Vec::new(); trace.threads.len()];
         for index in deadline.bound(trace.indices()) {
             let event = trace.event(index);
             let Some(held) = open.get_mut(event.thread.index()) else { continue };
             let around = calls.around(event.thread, event.context);
-            match event.kind {
-                EventKind::Acquire { lock, .. } => {
-                    held.push((lock, index, false));
-                    units.surroundings.change(event.thread);
-                }
-                EventKind::WaitEnd { mutex, .. } => {
-                    held.push((mutex, index, true));
-                    units.surroundings.change(event.thread);
-                }
-                EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } => {
-                    if let Some(at) = held.iter().rposition(|(other, ..)| *other == lock) {
-                        let (_, acquired, _) = held.remove(at);
-                        units.surroundings.change(event.thread);
-                        units.ends.insert(acquired, index);
-                    }
-                }
-                _ => {}
-            }
+            units.synchronise(event, index, held);
             let Some(access) = event.access().filter(|access| shared.contains(&access.address)) else { continue };
             let guards = held.iter().map(|&(lock, begin, after_wait)| (Guard::Lock(lock), begin, after_wait));
             let atomic = access.atomic.then_some((Guard::Atomic, index, false));
