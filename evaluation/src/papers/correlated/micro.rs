@@ -140,9 +140,8 @@ fn wrong(rows: &[Row], tool: usize) -> Option<(usize, usize)> {
 pub fn bars(rows: &[Row]) -> Vec<Bar> {
     let others: Vec<(usize, usize)> = (2..TOOLS.len()).filter_map(|tool| wrong(rows, tool)).collect();
     let mut bars = Vec::new();
-    for tool in 0..2 {
+    for (tool, name) in TOOLS.iter().enumerate().take(2) {
         let Some((negatives, positives)) = wrong(rows, tool) else { continue };
-        let name = TOOLS[tool];
         let best = others.iter().map(|(negatives, _)| *negatives).min().unwrap_or(usize::MAX);
         let words = format!("{negatives} of ours, {best} of the best other");
         bars.push(Bar::holds(&format!("{name}: fewer false negatives than any other tool"), negatives < best, words));
