@@ -2,6 +2,7 @@
 
 use super::descriptors::{Call, Part, look, made, parts, transfer, write_all};
 use super::files::{ends, made_pair, touched, touched_parts};
+use crate::record::connections;
 use crate::system::real::real;
 use crate::system::tls::caller;
 use core::ffi::c_int;
@@ -33,17 +34,23 @@ fn output(file: c_int, flags: c_int, site: u64) -> Call {
     Call::output(file, site).at_once(flags & MSG_DONTWAIT != 0)
 }
 
+/// Before anybody can see that it is accepted.
+fn answered(file: c_int) -> isize {
+    connections::accepted(file);
+    file as isize
+}
+
 pub unsafe extern "C" fn accepted(file: c_int, address: *mut u8, length: *mut u32) -> c_int {
     let site = caller();
     // SAFETY: the program's room for an address, or null.
-    let real = || unsafe { real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length) as isize };
+    let real = || unsafe { answered(real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length)) };
     made(transfer(Call::input(file, site), real) as c_int, site)
 }
 
 pub unsafe extern "C" fn accepted_with(file: c_int, address: *mut u8, length: *mut u32, flags: c_int) -> c_int {
     let site = caller();
     // SAFETY: as in `accepted`.
-    let real = || unsafe { real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags) as isize };
+    let real = || unsafe { answered(real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags)) };
     made(transfer(Call::input(file, site), real) as c_int, site)
 }
 
@@ -67,8 +74,15 @@ unsafe fn is_local(address: *const u8, length: u32) -> bool {
 
 pub unsafe extern "C" fn connected(file: c_int, address: *const u8, length: u32) -> c_int {
     let site = caller();
+    let streams = look(file).is_stream();
     // SAFETY: the program's address.
-    let real = || unsafe { real!(fn connect(c_int, *const u8, u32) -> c_int)(file, address, length) as isize };
+    let real = || unsafe {
+        let result = real!(fn connect(c_int, *const u8, u32) -> c_int)(file, address, length) as isize;
+        if streams {
+            connections::asked(file, address, length);
+        }
+        result
+    };
     // An unconnected socket is "ready" for poll(2) in its own way: the call is made whatever it says.
     // SAFETY: the program says how long the address is.
     transfer(Call::output(file, site).external(unsafe { !is_local(address, length) } && !look(file).is_nonblocking()), real)
