@@ -14,7 +14,8 @@
 
 use crate::detect;
 use crate::intercept::hooks;
-use crate::record::{connections, external};
+use crate::record::connections::{self, End};
+use crate::record::external;
 use crate::record::{origin, recorder};
 use crate::serial::clock::{self, NEVER};
 use crate::serial::sched::{self, PollFile, Wait, WaitFor, Wake};
@@ -36,6 +37,7 @@ pub const EAGAIN: c_int = 11;
 /// `PIPE_BUF`
 pub const PIECE: usize = 4096;
 const SOCKETS: u64 = 1 << 47;
+const CONNECTION: u64 = 1 << 45;
 const SO_TYPE: usize = 3;
 const SO_RCVTIMEO: usize = 20;
 const SO_SNDTIMEO: usize = 21;
@@ -85,7 +87,8 @@ impl Descriptor {
     /// Whom writes and reads of the file meet at.
     pub fn object(&self) -> u64 {
         if self.kind == Kind::Socket {
-            return connections::ordinal(self.identity).map_or(SOCKETS, |ordinal| SOCKETS | 1 << 45 | ordinal);
+            let end = connections::end(self.identity);
+            return if let End::Known(connection) = end { SOCKETS | CONNECTION | connection } else { SOCKETS };
         }
         if let Some(ordinal) = external::ordinal(self.identity) {
             return SOCKETS | ordinal;
@@ -348,12 +351,15 @@ impl Call {
 
 /// Data is about to go out.
 pub fn lets_go_on(thread: &Thread, descriptor: &Descriptor, site: u64) {
-    let before = descriptor.object();
-    recorder::sync(thread, Op::Release, before, sync_source::FILE, site, &[]);
-    // Another thread may have accepted the connection meanwhile: who reads there knows this object alone.
-    let object = descriptor.object();
-    if object != before {
-        recorder::sync(thread, Op::Release, object, sync_source::FILE, site, &[]);
+    let releases = |object| recorder::sync(thread, Op::Release, object, sync_source::FILE, site, &[]);
+    // Where the other end is in this process, who reads there knows the connection alone.
+    if descriptor.kind == Kind::Socket
+        && let End::Asked(connection) = connections::end(descriptor.identity)
+    {
+        releases(SOCKETS | CONNECTION | connection);
+        releases(SOCKETS);
+    } else {
+        releases(descriptor.object());
     }
 }
 

@@ -2,11 +2,13 @@
 
 use super::descriptors::{Call, Part, look, made, parts, transfer, write_all};
 use super::files::{ends, made_pair, touched, touched_parts};
-use crate::record::connections;
+use crate::record::connections::{self, End};
+use crate::record::recorder;
 use crate::system::real::real;
+use crate::system::thread::Runtime;
 use crate::system::tls::caller;
 use core::ffi::c_int;
-use rashomon_abi::record::AccessClass;
+use rashomon_abi::record::{AccessClass, Op, sync_source};
 
 const MSG_DONTWAIT: c_int = 0x40;
 const MSG_WAITALL: c_int = 0x100;
@@ -40,18 +42,31 @@ fn answered(file: c_int) -> isize {
     file as isize
 }
 
+/// An accepted connection. Of one that this process asked for, what its other end has done so far is before this.
+fn connection(file: c_int, site: u64) -> c_int {
+    if file >= 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        let descriptor = look(file);
+        if let End::Known(_) = connections::end(descriptor.identity) {
+            recorder::sync(runtime.thread(), Op::Acquire, descriptor.object(), sync_source::FILE, site, &[]);
+        }
+    }
+    made(file, site)
+}
+
 pub unsafe extern "C" fn accepted(file: c_int, address: *mut u8, length: *mut u32) -> c_int {
     let site = caller();
     // SAFETY: the program's room for an address, or null.
     let real = || unsafe { answered(real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length)) };
-    made(transfer(Call::input(file, site), real) as c_int, site)
+    connection(transfer(Call::input(file, site), real) as c_int, site)
 }
 
 pub unsafe extern "C" fn accepted_with(file: c_int, address: *mut u8, length: *mut u32, flags: c_int) -> c_int {
     let site = caller();
     // SAFETY: as in `accepted`.
     let real = || unsafe { answered(real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags)) };
-    made(transfer(Call::input(file, site), real) as c_int, site)
+    connection(transfer(Call::input(file, site), real) as c_int, site)
 }
 
 /// Whether the other side of a connection is on this machine: the kernel answers for it, at once.
@@ -74,12 +89,16 @@ unsafe fn is_local(address: *const u8, length: u32) -> bool {
 
 pub unsafe extern "C" fn connected(file: c_int, address: *const u8, length: u32) -> c_int {
     let site = caller();
-    let streams = look(file).is_stream();
+    // SAFETY: the program says how long the address is.
+    let streams = look(file).is_stream() && unsafe { connections::has_port(address, length) };
+    if streams {
+        connections::asks(file);
+    }
     // SAFETY: the program's address.
     let real = || unsafe {
         let result = real!(fn connect(c_int, *const u8, u32) -> c_int)(file, address, length) as isize;
         if streams {
-            connections::asked(file, address, length);
+            connections::asked(file, address);
         }
         result
     };

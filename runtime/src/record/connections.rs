@@ -1,8 +1,8 @@
 //! Connections of TCP of which this process has both ends. Whoever writes to one lets those go on who read from it, and nobody
 //! else; of all other sockets only one thing is known, that somebody may pass on what was written.
 //!
-//! An end is known from the moment on at which the process accepts what it asked for itself, which the ports of both ends tell.
-//! What was written before counts as written to all sockets, and accepting takes that in.
+//! A connection is known from the moment on at which the process accepts what it asked for itself, which the ports of both ends
+//! tell. Until then what its first end writes is written to the connection and to all sockets: the other end may be elsewhere.
 //!
 //! Limit: a process that has forked learns of no more connections. What its children pass on from one connection to another,
 //! after both were accepted, lets nobody go on.
@@ -24,7 +24,7 @@ const WITH_PORTS: [u16; 2] = [2, 10];
 static LOCK: RawLock = RawLock::new();
 /// By the ports of the end that asked, its own and the other one: its inode; 0: it was accepted.
 static mut ASKED: Map = Map::new();
-/// By the identity of an end: the ordinal of the connection.
+/// By the identity of an end: twice the ordinal of the connection, and 1 more once it is known.
 static mut ENDS: Map = Map::new();
 static mut MADE: u64 = 0;
 
@@ -58,18 +58,48 @@ fn may_be_own(own: Option<u64>, other: Option<u64>) -> Option<(u64, u64)> {
     (key.0 != 0 && key.1 != 0 && header::word(field::FORKS).load(Relaxed) == 0).then_some(key)
 }
 
-/// The process has asked for a connection from this socket of streams.
+/// What is known of a socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Nothing.
+    Unknown,
+    /// It asked for the connection of that ordinal, which nobody in this process has accepted.
+    Asked(u64),
+    /// It is an end of that connection.
+    Known(u64),
+}
+
+/// The process is about to ask for a connection from this socket of streams.
+pub fn asks(file: c_int) {
+    let Some(identity) = external::socket(file).filter(|_| header::word(field::FORKS).load(Relaxed) == 0) else { return };
+    let (ends, made) = (&raw mut ENDS, &raw mut MADE);
+    // SAFETY: guarded by LOCK.
+    LOCK.with(|| unsafe {
+        let end = (*ends).entry((identity.device, identity.inode));
+        if *end == 0 {
+            *made += 1;
+            *end = 2 * *made;
+        }
+    });
+}
+
+/// Whether an address is one of a family with ports.
 ///
 /// # Safety
 /// `address` points to `length` bytes, or is null.
-pub unsafe fn asked(file: c_int, address: *const u8, length: u32) {
-    if address.is_null() || length < 4 {
-        return;
-    }
+pub unsafe fn has_port(address: *const u8, length: u32) -> bool {
     // SAFETY: by the contract.
-    let [family, port_asked] = unsafe { [address.cast::<u16>().read_unaligned(), address.add(2).cast::<u16>().read_unaligned()] };
-    let other = WITH_PORTS.contains(&family).then_some(u64::from(port_asked));
-    let Some(key) = may_be_own(port(GETSOCKNAME, file), other) else { return };
+    !address.is_null() && length >= 4 && WITH_PORTS.contains(&unsafe { address.cast::<u16>().read_unaligned() })
+}
+
+/// It has asked.
+///
+/// # Safety
+/// [`has_port`] says that the address has one.
+pub unsafe fn asked(file: c_int, address: *const u8) {
+    // SAFETY: by the contract.
+    let other = u64::from(unsafe { address.add(2).cast::<u16>().read_unaligned() });
+    let Some(key) = may_be_own(port(GETSOCKNAME, file), Some(other)) else { return };
     let Some(identity) = external::socket(file) else { return };
     let asked = &raw mut ASKED;
     // SAFETY: guarded by LOCK.
@@ -83,21 +113,24 @@ pub fn accepted(file: c_int) {
     }
     let Some(key) = may_be_own(port(GETPEERNAME, file), port(GETSOCKNAME, file)) else { return };
     let Some(identity) = external::socket(file) else { return };
-    let (asked, ends, made) = (&raw mut ASKED, &raw mut ENDS, &raw mut MADE);
+    let (asked, ends) = (&raw mut ASKED, &raw mut ENDS);
     // SAFETY: guarded by LOCK.
     LOCK.with(|| unsafe {
         let Some(inode) = (*asked).get(key).filter(|&inode| inode != 0) else { return };
         *(*asked).entry(key) = 0;
-        *made += 1;
-        for inode in [inode, identity.inode] {
-            *(*ends).entry((identity.device, inode)) = *made;
-        }
+        let end = (*ends).entry((identity.device, inode));
+        *end |= 1;
+        let end = *end;
+        *(*ends).entry((identity.device, identity.inode)) = end;
     });
 }
 
-/// The ordinal of the connection that a socket is an end of, among those that the process has made with itself.
-pub fn ordinal(socket: Identity) -> Option<u64> {
+pub fn end(socket: Identity) -> End {
     let ends = &raw const ENDS;
     // SAFETY: guarded by LOCK.
-    LOCK.with(|| unsafe { (*ends).get((socket.device, socket.inode)) })
+    match LOCK.with(|| unsafe { (*ends).get((socket.device, socket.inode)) }) {
+        None | Some(0 | 1) => End::Unknown,
+        Some(end) if end & 1 == 0 => End::Asked(end / 2),
+        Some(end) => End::Known(end / 2),
+    }
 }
