@@ -82,8 +82,10 @@ impl Agreement {
 
     /// As a table, and what each engine has that another has not.
     pub fn text(&self) -> String {
-        let mut text =
-            format!("{:<12}{:>11}{:>9}{:>9}{:>11}{:>10}{:>10}\n", "engine", "witnesses", "causal", "refuted", "undecided", "states", "seconds");
+        let mut text = format!(
+            "{:<12}{:>11}{:>9}{:>9}{:>11}{:>10}{:>10}\n",
+            "engine", "witnesses", "causal", "refuted", "undecided", "states", "seconds"
+        );
         for (engine, answers) in Engine::ALONE.iter().zip(&self.answers) {
             let Answers { witnesses, causal, refuted, undecided, took, .. } = answers;
             let _ = write!(text, "{:<12}{witnesses:>11}{causal:>9}{refuted:>9}{undecided:>11}", engine.name());

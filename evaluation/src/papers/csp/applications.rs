@@ -357,5 +357,8 @@ fn print_published(rows: &[Row]) {
         table.row(cells);
     }
     table.print();
-    println!("(places: pairs of source lines; TSan's: of {} runs; FDR: a couple of seconds for aget, half an hour for lu)", FREE.0);
+    println!(
+        "(places: pairs of source lines; TSan's: of {} runs; FDR: a couple of seconds for aget, half an hour for lu)",
+        FREE.0
+    );
 }

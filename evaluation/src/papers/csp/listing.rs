@@ -52,7 +52,11 @@ impl Listing {
         let is_printed = self.schedule == SCHEDULE;
         vec![
             Bar::holds("Listing 1: the shortest counterexample is the schedule of §2.2.1", is_printed, self.schedule.join(", ")),
-            Bar::holds("Listing 1: no deadlock is refined", self.deadlock_free, String::from(if self.deadlock_free { "none" } else { "one" })),
+            Bar::holds(
+                "Listing 1: no deadlock is refined",
+                self.deadlock_free,
+                String::from(if self.deadlock_free { "none" } else { "one" }),
+            ),
             Bar::holds(
                 "Listing 1: enforced in parallel, the race is confirmed at one pair of lines",
                 self.enforced.confirmed > 0 && self.enforced.places == 1,

@@ -104,7 +104,8 @@ fn scripts(verdicts: &mut [Verdicts]) -> Result<usize> {
         let script = Script::read(&text).with_context(|| path.display().to_string())?;
         count += 1;
         for assertion in &script.assertions {
-            let expected = text.lines().nth(assertion.line - 1).and_then(|line| line.rsplit_once("-- ")).map(|known| known.1.trim());
+            let expected =
+                text.lines().nth(assertion.line - 1).and_then(|line| line.rsplit_once("-- ")).map(|known| known.1.trim());
             let Some(expected) = expected else { bail!("{}:{}: no known verdict", path.display(), assertion.line) };
             let begin = Instant::now();
             let mut explored = script.clone();
@@ -217,6 +218,8 @@ impl Algebra {
         println!("{} scripts", self.scripts);
         table.print();
         let Traces { traces, questions, found, states, seconds, .. } = self.traces;
-        println!("terms of {traces} small traces: {questions} questions, {found} counterexamples, {states} states, {seconds:.2} s");
+        println!(
+            "terms of {traces} small traces: {questions} questions, {found} counterexamples, {states} states, {seconds:.2} s"
+        );
     }
 }

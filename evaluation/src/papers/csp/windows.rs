@@ -73,8 +73,7 @@ impl Compared {
         let (index, options) = (Index::new(trace, &memory), Prediction { deadline, ..Prediction::default() });
         let question = Question::new(&index, &memory, &options);
         let mut checker = None;
-        let pairs: Vec<(EventIndex, EventIndex)> =
-            hybrid(trace, &memory, 4).iter().flat_map(|pair| pair.pairs.clone()).collect();
+        let pairs: Vec<(EventIndex, EventIndex)> = hybrid(trace, &memory, 4).iter().flat_map(|pair| pair.pairs.clone()).collect();
         self.candidates += pairs.len();
         for (first, second) in pairs {
             let goals = [first, second];
@@ -142,8 +141,7 @@ impl Answers {
 
 pub fn bars(rows: &[Row]) -> Vec<Bar> {
     let missed: usize = rows.iter().map(|row| row.compared.only_maximal).sum();
-    let (only, values) =
-        rows.iter().fold((0, 0), |sum, row| (sum.0 + row.compared.only_csp, sum.1 + row.compared.other_values));
+    let (only, values) = rows.iter().fold((0, 0), |sum, row| (sum.0 + row.compared.only_csp, sum.1 + row.compared.other_values));
     let refuted: usize = rows.iter().map(|row| row.compared.maximal.refuted).sum();
     vec![
         Bar::holds("windows: the maximal-causality engine finds nothing that CSP misses", missed == 0, format!("{missed} pairs")),
