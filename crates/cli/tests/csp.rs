@@ -28,7 +28,7 @@ fn assertions_are_decided() {
 fn what_outgrows_its_states_is_undecided() {
     let (code, out, _) = check("channel a\nP = a -> (P ||| P)\nassert P :[deadlock free]\n", &["--states", "300"]);
     assert_eq!(code, 125, "{out}");
-    assert!(out.contains("undecided: the limit of states is reached ("), "{out}");
+    assert!(out.contains("undecided: the limit of states is reached by the terms that they are made of ("), "{out}");
 }
 
 #[test]
