@@ -36,7 +36,7 @@ pub const EINTR: c_int = 4;
 pub const EAGAIN: c_int = 11;
 /// `PIPE_BUF`
 pub const PIECE: usize = 4096;
-const SOCKETS: u64 = 1 << 47;
+pub const SOCKETS: u64 = 1 << 47;
 const CONNECTION: u64 = 1 << 45;
 const SO_TYPE: usize = 3;
 const SO_RCVTIMEO: usize = 20;
@@ -349,16 +349,17 @@ impl Call {
     }
 }
 
-/// Data is about to go out.
+/// Data is about to go out. Meanwhile another thread may get to know the connection.
 pub fn lets_go_on(thread: &Thread, descriptor: &Descriptor, site: u64) {
-    let releases = |object| recorder::sync(thread, Op::Release, object, sync_source::FILE, site, &[]);
+    let releases = |object| _ = recorder::sync(thread, Op::Release, object, sync_source::FILE, site, &[]);
     // Where the other end is in this process, who reads there knows the connection alone.
-    if descriptor.kind == Kind::Socket
-        && let End::Asked(connection) = connections::end(descriptor.identity)
-    {
+    if let End::Asked(connection) = connections::end(descriptor.identity) {
         releases(SOCKETS | CONNECTION | connection);
-        releases(SOCKETS);
-    } else {
+        return releases(SOCKETS);
+    }
+    let before = descriptor.object();
+    releases(before);
+    if descriptor.object() != before {
         releases(descriptor.object());
     }
 }

@@ -1,6 +1,6 @@
 //! Sockets.
 
-use super::descriptors::{Call, Part, look, made, parts, transfer, write_all};
+use super::descriptors::{Call, Part, SOCKETS, look, made, parts, transfer, write_all};
 use super::files::{ends, made_pair, touched, touched_parts};
 use crate::record::connections::{self, End};
 use crate::record::recorder;
@@ -94,18 +94,21 @@ pub unsafe extern "C" fn connected(file: c_int, address: *const u8, length: u32)
     if streams {
         connections::asks(file);
     }
+    let mut accepted = false;
     // SAFETY: the program's address.
     let real = || unsafe {
         let result = real!(fn connect(c_int, *const u8, u32) -> c_int)(file, address, length) as isize;
-        if streams {
-            connections::asked(file, address);
-        }
+        accepted |= streams && connections::asked(file, address);
         result
     };
     // An unconnected socket is "ready" for poll(2) in its own way: the call is made whatever it says.
     // SAFETY: the program says how long the address is.
-    transfer(Call::output(file, site).external(unsafe { !is_local(address, length) } && !look(file).is_nonblocking()), real)
-        as c_int
+    let external = unsafe { !is_local(address, length) } && !look(file).is_nonblocking();
+    let result = transfer(Call::output(file, site).external(external), real) as c_int;
+    if accepted && let Some(runtime) = Runtime::try_enter() {
+        recorder::sync(runtime.thread(), Op::Acquire, SOCKETS, sync_source::FILE, site, &[]);
+    }
+    result
 }
 
 unsafe extern "C" fn receive(file: c_int, buffer: *mut u8, bytes: usize, flags: c_int) -> isize {

@@ -24,6 +24,8 @@ const WITH_PORTS: [u16; 2] = [2, 10];
 static LOCK: RawLock = RawLock::new();
 /// By the ports of the end that asked, its own and the other one: its inode; 0: it was accepted.
 static mut ASKED: Map = Map::new();
+/// By the same ports: the inode of the end that was accepted before the other one was known to have asked; 0: it is known now.
+static mut ANSWERED: Map = Map::new();
 /// By the identity of an end: twice the ordinal of the connection, and 1 more once it is known.
 static mut ENDS: Map = Map::new();
 static mut MADE: u64 = 0;
@@ -37,6 +39,7 @@ pub unsafe fn forget() {
     // SAFETY: nobody else is there. The maps may have been in the middle of a change.
     unsafe {
         (&raw mut ASKED).write(Map::new());
+        (&raw mut ANSWERED).write(Map::new());
         (&raw mut ENDS).write(Map::new());
         (&raw mut MADE).write(0);
     }
@@ -92,18 +95,28 @@ pub unsafe fn has_port(address: *const u8, length: u32) -> bool {
     !address.is_null() && length >= 4 && WITH_PORTS.contains(&unsafe { address.cast::<u16>().read_unaligned() })
 }
 
-/// It has asked.
+/// It has asked. Whether it was accepted meanwhile, by a thread that knew nothing of this one: what that has written so far counts
+/// as written to all sockets.
 ///
 /// # Safety
 /// [`has_port`] says that the address has one.
-pub unsafe fn asked(file: c_int, address: *const u8) {
+pub unsafe fn asked(file: c_int, address: *const u8) -> bool {
     // SAFETY: by the contract.
     let other = u64::from(unsafe { address.add(2).cast::<u16>().read_unaligned() });
-    let Some(key) = may_be_own(port(GETSOCKNAME, file), Some(other)) else { return };
-    let Some(identity) = external::socket(file) else { return };
-    let asked = &raw mut ASKED;
+    let Some(key) = may_be_own(port(GETSOCKNAME, file), Some(other)) else { return false };
+    let Some(identity) = external::socket(file) else { return false };
+    let (asked, answered) = (&raw mut ASKED, &raw mut ANSWERED);
     // SAFETY: guarded by LOCK.
-    LOCK.with(|| unsafe { *(*asked).entry(key) = identity.inode });
+    LOCK.with(|| unsafe {
+        let accepted = (*answered).get(key).unwrap_or(0);
+        if accepted == 0 {
+            *(*asked).entry(key) = identity.inode;
+            return false;
+        }
+        *(*answered).entry(key) = 0;
+        meet(identity.device, identity.inode, accepted);
+        true
+    })
 }
 
 /// The process has accepted a connection, as this descriptor, or failed to.
@@ -113,16 +126,32 @@ pub fn accepted(file: c_int) {
     }
     let Some(key) = may_be_own(port(GETPEERNAME, file), port(GETSOCKNAME, file)) else { return };
     let Some(identity) = external::socket(file) else { return };
-    let (asked, ends) = (&raw mut ASKED, &raw mut ENDS);
+    let (asked, answered) = (&raw mut ASKED, &raw mut ANSWERED);
     // SAFETY: guarded by LOCK.
     LOCK.with(|| unsafe {
-        let Some(inode) = (*asked).get(key).filter(|&inode| inode != 0) else { return };
-        *(*asked).entry(key) = 0;
-        let end = (*ends).entry((identity.device, inode));
+        let other = (*asked).get(key).unwrap_or(0);
+        if other == 0 {
+            *(*answered).entry(key) = identity.inode;
+        } else {
+            *(*asked).entry(key) = 0;
+            meet(identity.device, other, identity.inode);
+        }
+    });
+}
+
+/// Both ends of a connection, by their inodes.
+///
+/// # Safety
+/// Under [`LOCK`].
+unsafe fn meet(device: u64, asked: u64, accepted: u64) {
+    let ends = &raw mut ENDS;
+    // SAFETY: by the contract.
+    unsafe {
+        let end = (*ends).entry((device, asked));
         *end |= 1;
         let end = *end;
-        *(*ends).entry((identity.device, identity.inode)) = end;
-    });
+        *(*ends).entry((device, accepted)) = end;
+    }
 }
 
 pub fn end(socket: Identity) -> End {
