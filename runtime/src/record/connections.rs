@@ -95,8 +95,8 @@ pub unsafe fn has_port(address: *const u8, length: u32) -> bool {
     !address.is_null() && length >= 4 && WITH_PORTS.contains(&unsafe { address.cast::<u16>().read_unaligned() })
 }
 
-/// It has asked. Whether it was accepted meanwhile, by a thread that knew nothing of this one: what that has written so far counts
-/// as written to all sockets.
+/// It has asked. Whether it was accepted meanwhile, by a thread that knew nothing of this one: what that has written so far
+/// counts as written to all sockets.
 ///
 /// # Safety
 /// [`has_port`] says that the address has one.

@@ -36,6 +36,7 @@ const LAYERS: [(&str, &[&str]); 28] = [
         &[
             "rashomon-abi",
             "rashomon-confirm",
+            "rashomon-csp",
             "rashomon-engine",
             "rashomon-event",
             "rashomon-explore",

@@ -104,8 +104,8 @@ fn line(found: &Counterexample) -> String {
 
 fn summary(enforced: &Enforced) -> String {
     let mut text = format!(
-        "{} candidates, {} with an order ({} undecided, {} states seen); {} orders enforced: {} show a race, {} a deadlock, {} nothing, \
-         {} are infeasible; {} places",
+        "{} candidates, {} with an order ({} undecided, {} states seen); {} orders enforced: {} show a race, {} a deadlock, \
+         {} nothing, {} are infeasible; {} places",
         enforced.candidates,
         enforced.feasible,
         enforced.undecided,
