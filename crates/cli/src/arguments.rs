@@ -184,9 +184,10 @@ pub enum Command {
         /// Seconds to search for other schedules; 0: until every candidate is decided.
         #[arg(long, value_name = "SECONDS", default_value = PREDICT_WITHIN, value_parser = seconds)]
         predict_within: Duration,
-        /// Who decides: sync (locks taken in the recorded order, or nearly), exact (every correct reordering), optimistic (orders
-        /// of synchronisation, found greedily), csp (orders of synchronisation, found by searching the CSP model). all: as
-        /// without this option, and then each alone on the same candidates; how far they agree goes to standard error.
+        /// Who decides: sync (locks taken in the recorded order, or nearly), exact (every correct reordering), causality (the
+        /// same, by a solver of constraints), optimistic (orders of synchronisation, found greedily), csp (orders of
+        /// synchronisation, found by searching the CSP model). all: as without this option, and then each alone on the same
+        /// candidates; how far they agree goes to standard error.
         #[arg(long, value_name = "ENGINE")]
         engine: Option<PredictEngine>,
         #[command(flatten, next_help_heading = "Traces of other tools")]

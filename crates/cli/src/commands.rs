@@ -161,6 +161,7 @@ pub const fn engine_of(chosen: Option<PredictEngine>) -> Engine {
         None | Some(PredictEngine::All) => Engine::Cascade,
         Some(PredictEngine::Sync) => Engine::Sync,
         Some(PredictEngine::Exact) => Engine::Exact,
+        Some(PredictEngine::Causality) => Engine::Causality,
         Some(PredictEngine::Optimistic) => Engine::Optimistic,
         Some(PredictEngine::Csp) => Engine::Csp,
     }

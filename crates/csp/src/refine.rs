@@ -78,6 +78,8 @@ pub enum Verdict {
 pub enum Why {
     #[error("the limit of states is reached")]
     States,
+    #[error("the limit of states is reached by the terms that they are made of")]
+    Terms,
     #[error("out of time")]
     Time,
     #[error(transparent)]
@@ -383,9 +385,11 @@ impl<'p, 'l> Search<'p, 'l> {
     }
 
     fn afford(&self) -> Result<(), Why> {
-        let states = self.pairs.len().max(self.transitions.processes.count());
-        if states > self.limits.states {
+        if self.pairs.len() > self.limits.states {
             return Err(Why::States);
+        }
+        if self.transitions.processes.count() > self.limits.states {
+            return Err(Why::Terms);
         }
         if self.limits.until.is_some_and(|until| Instant::now() >= until) {
             return Err(Why::Time);

@@ -111,7 +111,7 @@ fn instances_are_made_where_they_are_needed() {
         undecided("P(n) = P(n + 1) [] (g(150) == n & STOP)\ng(0) = 0\ng(x) = 1 + g(x - 1)\nassert P(0) :[deadlock free]");
     assert!(unguarded.to_string().contains("deeper than"), "{unguarded}");
     let endless = undecided("channel a\nP(n) = a -> P(n + 1)\nassert P(0) :[deadlock free]");
-    assert_eq!(endless, Why::States);
+    assert_eq!(endless, Why::Terms);
     let growing = undecided("channel a\nP(s) = a -> P(s^<1>)\nassert P(<>) :[deadlock free]");
     assert!(growing.to_string().contains("at most 5000000 values in the arguments of all instances"), "{growing}");
     // What is wrong behind some events is told where an exploration comes there, with its place.

@@ -1,6 +1,7 @@
 //! What outgrows its limits, or has no meaning, is undecided.
 
 use rashomon_csp::refine::{Limits, Verdict, Why, deadlock_free};
+use rashomon_csp::script::Script;
 use rashomon_csp::term::{Event, Name, Processes, Term};
 use rashomon_csp::transitions::StepError;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ fn check(mut processes: Processes, limits: &Limits) -> Verdict {
 }
 
 #[test]
-fn more_states_than_allowed() {
+fn more_terms_than_allowed() {
     // P = a -> (P ||| P)
     let processes = recursive(|processes| {
         let again = processes.make(Term::Call(Name(0)));
@@ -27,7 +28,20 @@ fn more_states_than_allowed() {
         Term::Prefix(Event(0), two)
     });
     let verdict = check(processes, &Limits { states: 500, ..Limits::default() });
-    assert!(matches!(verdict, Verdict::Undecided { states, why: Why::States } if states > 0), "{verdict:?}");
+    assert!(matches!(verdict, Verdict::Undecided { states, why: Why::Terms } if states > 0), "{verdict:?}");
+}
+
+/// Few terms, of which each of the one process meets each of the other.
+#[test]
+fn more_states_than_allowed() {
+    let ring = |length: usize| "a -> ".repeat(length);
+    let text = format!("channel a\nP = {}P\nQ = {}Q\nassert Q [T= P\n", ring(7), ring(11));
+    let mut script = Script::read(&text).unwrap_or_else(|error| panic!("{error}"));
+    let claim = script.assertions[0].claim;
+    let limited = script.clone().check(claim, &Limits { states: 60, ..Limits::default() });
+    assert!(matches!(limited, Verdict::Undecided { states: 61, why: Why::States }), "{limited:?}");
+    let whole = script.check(claim, &Limits { states: 80, ..Limits::default() });
+    assert!(matches!(whole, Verdict::Holds { states: 77 }), "{whole:?}");
 }
 
 #[test]

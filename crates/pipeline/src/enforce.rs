@@ -13,7 +13,7 @@ use rashomon_event::{CandidateKind, Deadline, EventIndex, Trace};
 use rashomon_files::Links;
 use rashomon_predict::deciders::Decision;
 use rashomon_predict::engines::opinions_of;
-use rashomon_predict::{Engine, Options};
+use rashomon_predict::{Engine, Options, Refinement};
 use rashomon_refinement::facts::Atomics;
 use rashomon_refinement::loops::{self, behind};
 use rashomon_refinement::model::Model;
@@ -40,6 +40,8 @@ pub struct Enforcement<'a> {
     pub folder: PathBuf,
     /// Counterexamples of one shared object, and of deadlocks, of a recording, at most.
     pub most: usize,
+    /// Events that are ordered anew, those before them as observed, where a model of the whole trace is too much.
+    pub window: usize,
     /// How long the thread whose turn it is may take to come.
     pub step_timeout: Duration,
     /// Of one execution.
@@ -116,6 +118,8 @@ pub struct Enforced {
     pub candidates: usize,
     pub feasible: usize,
     pub undecided: usize,
+    /// States of the models that were seen.
+    pub states: usize,
     /// Seconds of deciding, and of executing.
     pub checking: f64,
     pub enforcing: f64,
@@ -187,9 +191,11 @@ impl Enforced {
         let model = Model::respecting(trace, Atomics::Kept, &loops);
         let mut about_each: BTreeMap<String, usize> = BTreeMap::new();
         let mut planned = Vec::new();
-        let options = Options { deadline: with.deadline, ..Options::default() };
+        let refinement = Refinement { window: with.window, ..Refinement::default() };
+        let options = Options { deadline: with.deadline, refinement, ..Options::default() };
         let complete = opinions_of(Engine::Csp, trace, &options, |kind, opinion| {
             self.candidates += 1;
+            self.states += opinion.states;
             let order = match &opinion.decision {
                 Decision::Witness(order) => order,
                 Decision::Undecided => {

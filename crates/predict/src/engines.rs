@@ -16,8 +16,10 @@ pub enum Engine {
     Cascade,
     /// Locks are taken in the order of the trace, or in one that few sections change.
     Sync,
-    /// All correct reorderings.
+    /// All correct reorderings, by exploring ideals.
     Exact,
+    /// All correct reorderings, by the maximal causal model: clauses for a solver.
+    Causality,
     /// Orders of synchronisation, found greedily.
     Optimistic,
     /// Orders of synchronisation, found by searching the CSP model.
@@ -26,13 +28,14 @@ pub enum Engine {
 
 impl Engine {
     /// Those that are compared.
-    pub const ALONE: [Self; 4] = [Self::Sync, Self::Exact, Self::Optimistic, Self::Csp];
+    pub const ALONE: [Self; 5] = [Self::Sync, Self::Exact, Self::Causality, Self::Optimistic, Self::Csp];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cascade => "all deciders",
             Self::Sync => "sync",
             Self::Exact => "exact",
+            Self::Causality => "causality",
             Self::Optimistic => "optimistic",
             Self::Csp => "csp",
         }
@@ -44,6 +47,7 @@ impl Engine {
             Self::Cascade => &[],
             Self::Sync => &["sync-preserving", "sync-reversal"],
             Self::Exact => &["exact"],
+            Self::Causality => &["maximal"],
             Self::Optimistic => &["optimistic", "despite-atomics"],
             Self::Csp => &["csp", "csp-despite-atomics"],
         }
@@ -53,7 +57,7 @@ impl Engine {
     const fn level(self) -> WitnessLevel {
         match self {
             Self::Cascade | Self::Optimistic | Self::Csp => WitnessLevel::Synchronisation,
-            Self::Sync | Self::Exact => WitnessLevel::Causal,
+            Self::Sync | Self::Exact | Self::Causality => WitnessLevel::Causal,
         }
     }
 }
@@ -66,6 +70,8 @@ pub struct Opinion {
     /// That a witness claims.
     pub level: WitnessLevel,
     pub took: Duration,
+    /// States of the CSP model that were seen.
+    pub states: usize,
 }
 
 /// Asks each engine alone about each representative pair of accesses and each tuple of waits, until the deadline of the options;
@@ -109,7 +115,7 @@ fn each_candidate(trace: &Trace, options: &Options, mut with: impl FnMut(&Questi
 }
 
 fn opinion(engine: Engine, question: &Question<'_, '_>, goals: &[EventIndex]) -> Opinion {
-    let begin = Instant::now();
+    let (begin, seen) = (Instant::now(), question.states());
     let mut last = Decision::Undecided;
     for decider in engine.deciders().iter().filter_map(|name| named(name)) {
         last = decider.decide(question, goals);
@@ -117,5 +123,5 @@ fn opinion(engine: Engine, question: &Question<'_, '_>, goals: &[EventIndex]) ->
             break;
         }
     }
-    Opinion { engine, decision: last, level: engine.level(), took: begin.elapsed() }
+    Opinion { engine, decision: last, level: engine.level(), took: begin.elapsed(), states: question.states() - seen }
 }

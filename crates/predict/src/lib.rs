@@ -25,5 +25,5 @@ pub mod shacham;
 pub mod walk;
 
 pub use engines::Engine;
-pub use options::Options;
+pub use options::{Options, Refinement};
 pub use predict::{Prediction, Predictions, Statistics, predict, predict_each};

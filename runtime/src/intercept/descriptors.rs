@@ -4,7 +4,8 @@
 //! is one event per call, on completion, whatever comes of it: `Release` for what lets others go on, recorded before they can see
 //! it, `Acquire` for what takes something in, `Blocking` for calls that failed. The object is the file's identity, not the
 //! descriptor's number: of the process's own pipes, its ordinal, so that re-executions agree; of others, device and
-//! inode. All sockets are one object, as their two ends have no identity in common. Descriptors 0 to 2 leave an event whatever
+//! inode. Sockets are one object, as their two ends have no identity in common, but for connections that the process has with
+//! itself ([`connections`]). Descriptors 0 to 2 leave an event whatever
 //! they are, so that a re-execution with other standard files counts the same events.
 //!
 //! In serial mode a thread asks poll(2) first and blocks in the model until the file is ready. Then it makes the call with the
@@ -13,6 +14,7 @@
 
 use crate::detect;
 use crate::intercept::hooks;
+use crate::record::connections::{self, End};
 use crate::record::external;
 use crate::record::{origin, recorder};
 use crate::serial::clock::{self, NEVER};
@@ -20,7 +22,7 @@ use crate::serial::sched::{self, PollFile, Wait, WaitFor, Wake};
 use crate::serial::{explore, world};
 use crate::system::real::{errno, set_errno};
 use crate::system::sys::{self, syscall};
-use crate::system::thread::Runtime;
+use crate::system::thread::{Runtime, Thread};
 use crate::system::{config, signals};
 use core::ffi::c_int;
 use external::Identity;
@@ -34,7 +36,8 @@ pub const EINTR: c_int = 4;
 pub const EAGAIN: c_int = 11;
 /// `PIPE_BUF`
 pub const PIECE: usize = 4096;
-const SOCKETS: u64 = 1 << 47;
+pub const SOCKETS: u64 = 1 << 47;
+const CONNECTION: u64 = 1 << 45;
 const SO_TYPE: usize = 3;
 const SO_RCVTIMEO: usize = 20;
 const SO_SNDTIMEO: usize = 21;
@@ -84,7 +87,8 @@ impl Descriptor {
     /// Whom writes and reads of the file meet at.
     pub fn object(&self) -> u64 {
         if self.kind == Kind::Socket {
-            return SOCKETS;
+            let end = connections::end(self.identity);
+            return if let End::Known(connection) = end { SOCKETS | CONNECTION | connection } else { SOCKETS };
         }
         if let Some(ordinal) = external::ordinal(self.identity) {
             return SOCKETS | ordinal;
@@ -345,6 +349,21 @@ impl Call {
     }
 }
 
+/// Data is about to go out. Meanwhile another thread may get to know the connection.
+pub fn lets_go_on(thread: &Thread, descriptor: &Descriptor, site: u64) {
+    let releases = |object| _ = recorder::sync(thread, Op::Release, object, sync_source::FILE, site, &[]);
+    // Where the other end is in this process, who reads there knows the connection alone.
+    if let End::Asked(connection) = connections::end(descriptor.identity) {
+        releases(SOCKETS | CONNECTION | connection);
+        return releases(SOCKETS);
+    }
+    let before = descriptor.object();
+    releases(before);
+    if descriptor.object() != before {
+        releases(descriptor.object());
+    }
+}
+
 /// The frame of a call on one descriptor: waits, calls, records. The result is the call's, with `errno`.
 pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     uses(call.file, call.site);
@@ -368,8 +387,8 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
         }
         return result;
     }
-    let (op, object, site) = (if takes_in { Op::Acquire } else { Op::Release }, descriptor.object(), call.site);
-    sched::point(&runtime, op, object, site);
+    let (op, site) = (if takes_in { Op::Acquire } else { Op::Release }, call.site);
+    sched::point(&runtime, op, descriptor.object(), site);
     let thread = runtime.thread();
     let mut ready = Ready::Yes;
     if config::serial() && takes_in && descriptor.kind == Kind::Socket {
@@ -387,7 +406,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     }
     let releases = !takes_in && ready == Ready::Yes;
     if releases {
-        recorder::sync(thread, Op::Release, object, sync_source::FILE, site, &[]);
+        lets_go_on(thread, &descriptor, site);
     }
     let result = match ready {
         Ready::Interrupted => {
@@ -403,6 +422,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
         _ => runtime.outside(&mut real),
     };
     if !releases {
+        let object = descriptor.object();
         if result >= 0 && takes_in {
             if descriptor.is_outside() {
                 external::came_in(thread, object, sync_source::FILE, site, Some(call.file));

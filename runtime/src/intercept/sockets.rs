@@ -1,11 +1,14 @@
 //! Sockets.
 
-use super::descriptors::{Call, Part, look, made, parts, transfer, write_all};
+use super::descriptors::{Call, Part, SOCKETS, look, made, parts, transfer, write_all};
 use super::files::{ends, made_pair, touched, touched_parts};
+use crate::record::connections::{self, End};
+use crate::record::recorder;
 use crate::system::real::real;
+use crate::system::thread::Runtime;
 use crate::system::tls::caller;
 use core::ffi::c_int;
-use rashomon_abi::record::AccessClass;
+use rashomon_abi::record::{AccessClass, Op, sync_source};
 
 const MSG_DONTWAIT: c_int = 0x40;
 const MSG_WAITALL: c_int = 0x100;
@@ -33,18 +36,37 @@ fn output(file: c_int, flags: c_int, site: u64) -> Call {
     Call::output(file, site).at_once(flags & MSG_DONTWAIT != 0)
 }
 
+/// Before anybody can see that it is accepted.
+fn answered(file: c_int) -> isize {
+    connections::accepted(file);
+    file as isize
+}
+
+/// An accepted connection. Of one that this process asked for, what its other end has done so far is before this.
+fn connection(file: c_int, site: u64) -> c_int {
+    if file >= 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        let descriptor = look(file);
+        if let End::Known(_) = connections::end(descriptor.identity) {
+            recorder::sync(runtime.thread(), Op::Acquire, descriptor.object(), sync_source::FILE, site, &[]);
+        }
+    }
+    made(file, site)
+}
+
 pub unsafe extern "C" fn accepted(file: c_int, address: *mut u8, length: *mut u32) -> c_int {
     let site = caller();
     // SAFETY: the program's room for an address, or null.
-    let real = || unsafe { real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length) as isize };
-    made(transfer(Call::input(file, site), real) as c_int, site)
+    let real = || unsafe { answered(real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length)) };
+    connection(transfer(Call::input(file, site), real) as c_int, site)
 }
 
 pub unsafe extern "C" fn accepted_with(file: c_int, address: *mut u8, length: *mut u32, flags: c_int) -> c_int {
     let site = caller();
     // SAFETY: as in `accepted`.
-    let real = || unsafe { real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags) as isize };
-    made(transfer(Call::input(file, site), real) as c_int, site)
+    let real = || unsafe { answered(real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags)) };
+    connection(transfer(Call::input(file, site), real) as c_int, site)
 }
 
 /// Whether the other side of a connection is on this machine: the kernel answers for it, at once.
@@ -67,12 +89,26 @@ unsafe fn is_local(address: *const u8, length: u32) -> bool {
 
 pub unsafe extern "C" fn connected(file: c_int, address: *const u8, length: u32) -> c_int {
     let site = caller();
+    // SAFETY: the program says how long the address is.
+    let streams = look(file).is_stream() && unsafe { connections::has_port(address, length) };
+    if streams {
+        connections::asks(file);
+    }
+    let mut accepted = false;
     // SAFETY: the program's address.
-    let real = || unsafe { real!(fn connect(c_int, *const u8, u32) -> c_int)(file, address, length) as isize };
+    let real = || unsafe {
+        let result = real!(fn connect(c_int, *const u8, u32) -> c_int)(file, address, length) as isize;
+        accepted |= streams && connections::asked(file, address);
+        result
+    };
     // An unconnected socket is "ready" for poll(2) in its own way: the call is made whatever it says.
     // SAFETY: the program says how long the address is.
-    transfer(Call::output(file, site).external(unsafe { !is_local(address, length) } && !look(file).is_nonblocking()), real)
-        as c_int
+    let external = unsafe { !is_local(address, length) } && !look(file).is_nonblocking();
+    let result = transfer(Call::output(file, site).external(external), real) as c_int;
+    if accepted && let Some(runtime) = Runtime::try_enter() {
+        recorder::sync(runtime.thread(), Op::Acquire, SOCKETS, sync_source::FILE, site, &[]);
+    }
+    result
 }
 
 unsafe extern "C" fn receive(file: c_int, buffer: *mut u8, bytes: usize, flags: c_int) -> isize {

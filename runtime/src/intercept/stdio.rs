@@ -9,7 +9,7 @@
 //! In serial mode a thread that needs more than the stream holds waits in the model first. The stream's buffer is looked at for
 //! that: its layout is part of glibc's interface, as `getc_unlocked` is compiled into programs.
 
-use super::descriptors::{Interruption, Kind, POLLIN, POLLOUT, Ready, look, poll_now, wait_for_files};
+use super::descriptors::{Interruption, Kind, POLLIN, POLLOUT, Ready, lets_go_on, look, poll_now, wait_for_files};
 use crate::detect;
 use crate::record::external;
 use crate::record::recorder;
@@ -117,8 +117,7 @@ pub fn takes<R>(stream: usize, wants: Wants, real: impl FnOnce() -> R) -> R {
         return runtime.outside(real);
     }
     let descriptor = look(file);
-    let object = descriptor.object();
-    sched::point(&runtime, Op::Acquire, object, site);
+    sched::point(&runtime, Op::Acquire, descriptor.object(), site);
     let mut ready = Ready::Yes;
     if config::serial() && !held {
         if descriptor.kind == Kind::Socket {
@@ -138,7 +137,7 @@ pub fn takes<R>(stream: usize, wants: Wants, real: impl FnOnce() -> R) -> R {
     if let Some(by) = filled_by {
         by.store(thread.number.get() + 1, Relaxed);
     }
-    recorder::sync(thread, Op::Acquire, object, sync_source::FILE, site, &[]);
+    recorder::sync(thread, Op::Acquire, descriptor.object(), sync_source::FILE, site, &[]);
     if detect::on() {
         thread.with_own(|own| detect::descriptors::moves_data(own, true, site));
     }
@@ -153,12 +152,12 @@ pub fn gives<R>(stream: usize, real: impl FnOnce() -> R) -> R {
     let Some(file) = file_of(stream) else { return real() };
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let thread = runtime.thread();
-    let object = look(file).object();
+    let descriptor = look(file);
     if detect::on() {
         thread.with_own(|own| detect::descriptors::moves_data(own, false, site));
     }
-    sched::point(&runtime, Op::Release, object, site);
-    recorder::sync(thread, Op::Release, object, sync_source::FILE, site, &[]);
+    sched::point(&runtime, Op::Release, descriptor.object(), site);
+    lets_go_on(thread, &descriptor, site);
     let mut files = [PollFile { file, events: POLLOUT, returned: 0 }];
     let result =
         if config::serial() && poll_now(&mut files) != 0 { runtime.outside(real) } else { sched::external(&runtime, real) };

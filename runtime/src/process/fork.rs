@@ -17,8 +17,8 @@ use crate::intercept::{barrier, exits, gaps, once, quarantine, timers};
 use crate::openmp;
 use crate::process::init;
 use crate::provoke;
-use crate::record::external;
 use crate::record::process_tree::{Cradle, NO_PLACE};
+use crate::record::{connections, external};
 use crate::record::{recorder, tree};
 use crate::report;
 use crate::serial::shutdown;
@@ -149,6 +149,7 @@ unsafe fn go_on(thread: &Thread) {
         once::forked();
         openmp::forget();
         external::forget();
+        connections::forget();
         timers::forget();
         modules::forget();
         thread.with_own(|own| detect::forked::in_child(own, &exits::LOCK));
@@ -179,6 +180,7 @@ unsafe fn begin(thread: &'static Thread, cradle: &Cradle) {
         once::forked();
         openmp::forget();
         external::forget();
+        connections::forget();
         timers::forget();
         modules::forget();
         watchdog::forget();

@@ -71,6 +71,7 @@ const LAYERS: [(&str, &[&str]); 28] = [
         &[
             "rashomon-abi",
             "rashomon-confirm",
+            "rashomon-csp",
             "rashomon-engine",
             "rashomon-event",
             "rashomon-flow",

@@ -39,6 +39,9 @@ pub enum CspCommand {
         /// Orders that are enforced for one shared object of a recording, and for its deadlocks, at most.
         #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]
         counterexamples: u16,
+        /// Events that are ordered anew where a model of the whole recording is too much; those before them come as recorded.
+        #[arg(long, value_name = "EVENTS", default_value = "10000")]
+        window: usize,
         /// Seconds for everything.
         #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
         budget: Duration,
@@ -93,6 +96,7 @@ pub struct SelectionOptions {
 pub enum PredictEngine {
     Sync,
     Exact,
+    Causality,
     Optimistic,
     Csp,
     All,

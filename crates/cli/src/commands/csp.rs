@@ -29,9 +29,9 @@ pub fn csp(ui: Ui, command: CspCommand) -> Result<Exit> {
         CspCommand::Export { trace, output, objects, selection } => {
             export(ui, trace.as_deref(), output.as_deref(), objects, &selected(selection)?)
         }
-        CspCommand::Enforce { store, trust, counterexamples, budget, step_timeout, json, selection } => {
+        CspCommand::Enforce { store, trust, counterexamples, window, budget, step_timeout, json, selection } => {
             let most = usize::from(counterexamples);
-            let asked = enforce::Asked { most, budget, step_timeout, json, selection: selected(selection)? };
+            let asked = enforce::Asked { most, window, budget, step_timeout, json, selection: selected(selection)? };
             enforce::enforce(ui, store.as_deref(), trust, &asked)
         }
         CspCommand::Check { file, states, within, counterexamples } => {

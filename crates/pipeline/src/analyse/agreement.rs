@@ -18,6 +18,8 @@ pub struct Answers {
     pub undecided: usize,
     /// Witnesses that the checker does not accept.
     pub rejected: usize,
+    /// States of the CSP model that were seen.
+    pub states: usize,
     pub took: Duration,
 }
 
@@ -46,6 +48,7 @@ impl Agreement {
             for (number, opinion) in opinions.iter().enumerate() {
                 let answers = &mut self.answers[number];
                 answers.took += opinion.took;
+                answers.states += opinion.states;
                 match &opinion.decision {
                     Decision::Witness(order) => {
                         let witness =
@@ -79,12 +82,16 @@ impl Agreement {
 
     /// As a table, and what each engine has that another has not.
     pub fn text(&self) -> String {
-        let mut text =
-            format!("{:<12}{:>11}{:>9}{:>9}{:>11}{:>10}\n", "engine", "witnesses", "causal", "refuted", "undecided", "seconds");
+        let mut text = format!(
+            "{:<12}{:>11}{:>9}{:>9}{:>11}{:>10}{:>10}\n",
+            "engine", "witnesses", "causal", "refuted", "undecided", "states", "seconds"
+        );
         for (engine, answers) in Engine::ALONE.iter().zip(&self.answers) {
             let Answers { witnesses, causal, refuted, undecided, took, .. } = answers;
-            let seconds = took.as_secs_f64();
-            let _ = writeln!(text, "{:<12}{witnesses:>11}{causal:>9}{refuted:>9}{undecided:>11}{seconds:>10.3}", engine.name());
+            let _ = write!(text, "{:<12}{witnesses:>11}{causal:>9}{refuted:>9}{undecided:>11}", engine.name());
+            // Only the CSP model has states.
+            let states = if engine == &Engine::Csp { answers.states.to_string() } else { String::new() };
+            let _ = writeln!(text, "{states:>10}{:>10.3}", took.as_secs_f64());
         }
         for (one, engine) in Engine::ALONE.iter().enumerate() {
             for (other, second) in Engine::ALONE.iter().enumerate().filter(|&(other, _)| self.only[one][other] > 0) {

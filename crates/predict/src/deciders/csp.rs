@@ -18,6 +18,13 @@ pub struct Search<'t> {
     free: Built<'t>,
     loops: OnceCell<Vec<Loop>>,
     steps: Cell<usize>,
+    states: Cell<usize>,
+}
+
+impl Search<'_> {
+    pub(super) const fn states(&self) -> usize {
+        self.states.get()
+    }
 }
 
 /// Of one kind of atomics.
@@ -100,6 +107,7 @@ fn search(question: &Question<'_, '_>, model: &Model<'_>, goals: &[EventIndex], 
     let deadline: Deadline = question.options.deadline;
     let found = find(model, goals, window, &Limits { states: limits.states, steps, deadline, reductions: Reductions::ALL });
     spent.set(spent.get() + found.steps);
+    question.refinement.states.update(|states| states + found.states);
     found.answer
 }
 

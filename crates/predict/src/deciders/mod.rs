@@ -45,6 +45,11 @@ impl<'a, 't> Question<'a, 't> {
         self.facts.get_or_init(collect).as_ref()
     }
 
+    /// States of the CSP model that were seen so far.
+    pub const fn states(&self) -> usize {
+        self.refinement.states()
+    }
+
     /// The recorded order of what is below the cut, with fewer context switches.
     pub fn regroup(&self, cut: &Cut) -> Option<Vec<EventIndex>> {
         let trace_order = self.trace_order.get_or_init(|| {

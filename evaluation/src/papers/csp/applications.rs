@@ -6,13 +6,14 @@
 
 use super::enforced::{Enforced, enforced};
 use super::scenarios::RECORDINGS;
+use super::windows::Compared;
 use crate::common::bar::Bar;
 use crate::common::compile::{Compilers, succeed};
 use crate::common::races;
 use crate::common::suite;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
-use rashomon_event::{EventIndex, Trace};
+use rashomon_event::{Deadline, EventIndex, Trace};
 use rashomon_order::{SharedMemory, hybrid};
 use rashomon_refinement::facts::Atomics;
 use rashomon_refinement::filter::suspicious;
@@ -22,7 +23,7 @@ use rashomon_refinement::search::{Answer, Limits, Window, find};
 use rashomon_trace::{Recording, processes};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -33,8 +34,19 @@ const BUDGET: &str = "30";
 /// Executions under ThreadSanitizer, as in the paper, and with --quick.
 const FREE: (u32, u32) = (100, 5);
 
+/// How long both engines may take for the pairs of one recording.
+const COMPARING: Duration = Duration::from_secs(10);
+
 /// Events. With fewer, the application did not run.
 const LEAST: usize = 100;
+
+/// The paper's row: captured, reduced and synchronisation events, candidates, feasible ones, locations that they show, locations
+/// that ThreadSanitizer shows in 100 runs.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Published {
+    name: &'static str,
+    numbers: [u64; 7],
+}
 
 struct Application {
     name: &'static str,
@@ -43,43 +55,54 @@ struct Application {
     args: &'static [&'static str],
     /// The race is in it.
     seeded: bool,
+    /// What it is in the manner of.
+    paper: Option<Published>,
 }
 
 const fn own(name: &'static str, source: &'static str, seeded: bool) -> Application {
-    Application { name, source, args: &[], seeded }
+    Application { name, source, args: &[], seeded, paper: None }
 }
 
 const fn bench(name: &'static str, source: &'static str, args: &'static [&'static str]) -> Application {
-    Application { name, source, args, seeded: false }
+    Application { name, source, args, seeded: false, paper: None }
+}
+
+impl Application {
+    const fn like(self, name: &'static str, numbers: [u64; 7]) -> Self {
+        Self { paper: Some(Published { name, numbers }), ..self }
+    }
 }
 
 const APPLICATIONS: [Application; 20] = [
     own("download", "applications/download.c", false),
-    own("download, seeded", "applications/download.c", true),
-    own("bounded buffer", "applications/buffer.c", false),
+    own("download, seeded", "applications/download.c", true).like("aget", [1_792, 291, 80, 2, 2, 2, 3]),
+    own("bounded buffer", "applications/buffer.c", false).like("boundedBuffer", [829, 326, 105, 0, 0, 0, 0]),
     own("bounded buffer, seeded", "applications/buffer.c", true),
     own("tracing library", "applications/tracing.c", false),
-    own("tracing library, seeded", "applications/tracing.c", true),
+    own("tracing library, seeded", "applications/tracing.c", true).like("ctrace", [1_543, 275, 64, 4, 3, 3, 2]),
     own("quicksort", "applications/quicksort.c", false),
-    own("quicksort, seeded", "applications/quicksort.c", true),
-    bench("FFT", "bench/fft.c", &["8"]),
-    bench("LU, in place", "bench/lu.c", &["32"]),
-    own("LU, contiguous blocks", "applications/lu_blocks.c", false),
+    own("quicksort, seeded", "applications/quicksort.c", true).like("qsort", [3_305, 195, 40, 2, 2, 6, 1]),
+    bench("FFT", "bench/fft.c", &["8"]).like("fft", [40_440, 207, 18, 1, 0, 0, 0]),
+    bench("LU, in place", "bench/lu.c", &["32"]).like("lu-non", [971_559, 490, 42, 0, 0, 0, 0]),
+    own("LU, contiguous blocks", "applications/lu_blocks.c", false).like("lu", [59_857_037, 1_185, 138, 0, 0, 0, 0]),
     own("LU, contiguous blocks, seeded", "applications/lu_blocks.c", true),
     own("fmm", "applications/fmm.c", false),
-    own("fmm, seeded", "applications/fmm.c", true),
+    own("fmm, seeded", "applications/fmm.c", true).like("fmm", [1_078_923, 2_730, 1_470, 190, 180, 50, 36]),
     bench("n-body", "bench/nbody.c", &["40", "2"]),
-    own("water", "applications/water.c", false),
+    own("water", "applications/water.c", false).like("water-nsquared", [27_560_223, 9_220, 8_300, 0, 0, 0, 0]),
     own("water, seeded", "applications/water.c", true),
     bench("molecules", "bench/moldyn.c", &["5", "2"]),
-    bench("options", "bench/options.c", &["200", "2"]),
-    bench("cluster", "bench/cluster.c", &["200", "8"]),
+    bench("options", "bench/options.c", &["200", "2"]).like("blackscholes", [1_568, 84, 4, 0, 0, 0, 0]),
+    bench("cluster", "bench/cluster.c", &["200", "8"]).like("streamcluster", [388, 115, 6, 1, 1, 1, 1]),
 ];
 
 #[derive(Debug, Default, Serialize)]
 pub struct Row {
     application: &'static str,
     seeded: bool,
+    paper: Option<Published>,
+    /// Lines of its source.
+    lines: usize,
     /// Recorded events; those of the models; of these, those that synchronise.
     captured: usize,
     reduced: usize,
@@ -93,8 +116,14 @@ pub struct Row {
     found: usize,
     /// In parallel.
     enforced: Enforced,
-    sanitizer: u32,
+    /// Free runs under ThreadSanitizer, those in which it reports a race, and the pairs of lines that it reports in all of them.
     free: u32,
+    sanitizer: u32,
+    sanitizer_places: usize,
+    /// Recordings in whose model a pair has an order.
+    recordings: u32,
+    /// The CSP engine and the maximal-causality engine on the same pairs.
+    compared: Compared,
     /// Seconds.
     recording: f64,
     checking: f64,
@@ -136,10 +165,20 @@ fn row(application: &Application, tool: &Path, compilers: &Compilers, place: &Pa
     record.args(["--quiet", "record", "--recordings", &RECORDINGS.to_string(), "--output"]).arg(&store).arg("--").arg(&binary);
     let recorded = record.args(application.args).stdin(Stdio::null()).output().context("cannot start the tool")?;
     let recording = begin.elapsed().as_secs_f64();
-    let mut row = Row { application: application.name, seeded: application.seeded, free, ..Row::default() };
+    let text = std::fs::read_to_string(&source).with_context(|| format!("cannot read {}", source.display()))?;
+    let mut row = Row {
+        application: application.name,
+        seeded: application.seeded,
+        paper: application.paper,
+        lines: text.lines().filter(|line| !line.trim().is_empty()).count(),
+        free,
+        ..Row::default()
+    };
     for number in 0..RECORDINGS {
         for process in processes(&store.join(format!("recording-{number}"))).context("reading the recording")? {
-            row.decide(&Recording::open(&process.folder)?.load()?.trace);
+            let trace = Recording::open(&process.folder)?.load()?.trace;
+            row.decide(&trace);
+            row.compared.add(&trace, Deadline::within(COMPARING));
         }
     }
     if row.captured < LEAST {
@@ -161,6 +200,9 @@ fn row(application: &Application, tool: &Path, compilers: &Compilers, place: &Pa
     let runs = suite::in_parallel(&vec![(); free as usize], |()| {
         races::execute(Command::new(&sanitizer).args(application.args), Duration::from_secs(10))
     })?;
+    let name = source.file_name().unwrap_or_default().to_string_lossy();
+    let places = |run: &races::Execution| races::parse(&run.said, &name).into_iter().filter_map(|warning| warning.accesses);
+    row.sanitizer_places = runs.iter().flat_map(places).collect::<BTreeSet<_>>().len();
     row.sanitizer = runs.iter().filter(|run| run.said.contains("WARNING: ThreadSanitizer: data race")).count() as u32;
     Ok(row)
 }
@@ -185,6 +227,7 @@ impl Row {
         self.synchronisation += synchronisation;
         self.objects += suspicious(trace, &objects).len();
         self.candidates += candidates.len();
+        self.recordings += u32::from(answers.iter().any(|answer| matches!(answer, Answer::Order(_))));
         self.feasible += answers.iter().filter(|answer| matches!(answer, Answer::Order(_))).count();
         self.undecided += answers.iter().filter(|answer| **answer == Answer::Undecided).count();
     }
@@ -225,18 +268,27 @@ pub fn bars(rows: &[Row]) -> Vec<Bar> {
         bars.push(Bar::holds(name, confirmed == seeded, format!("{confirmed} of {seeded}")));
         bars.push(Bar::holds("every seeded race is proven", found == seeded, format!("{found} of {seeded}")));
     }
+    let contradictions: usize = rows.iter().map(|row| row.compared.contradictions).sum();
+    let missed: usize = rows.iter().map(|row| row.compared.only_maximal).sum();
+    bars.push(Bar::holds(
+        "applications: the maximal-causality engine finds nothing that CSP misses, and refutes nothing that keeps all reads",
+        missed + contradictions == 0,
+        format!("{missed} missed, {contradictions} refuted"),
+    ));
     bars
 }
 
 pub fn print(rows: &[Row]) {
     let titles = [
         "application",
+        "lines",
         "captured",
         "reduced",
         "synchronisation",
         "objects",
         "candidates",
         "feasible",
+        "in recordings",
         "undecided",
         "found",
         "orders",
@@ -244,6 +296,7 @@ pub fn print(rows: &[Row]) {
         "confirmed",
         "places",
         "TSan",
+        "its places",
         "recording s",
         "checking s",
         "enforcing s",
@@ -251,14 +304,61 @@ pub fn print(rows: &[Row]) {
     ];
     let mut table = Table::new(&titles);
     for row in rows {
-        let numbers =
-            [row.captured, row.reduced, row.synchronisation, row.objects, row.candidates, row.feasible, row.undecided, row.found];
         let Enforced { orders, infeasible, confirmed, places, .. } = row.enforced;
         let mut cells = vec![row.application.to_owned()];
-        cells.extend(numbers.into_iter().chain([orders, infeasible, confirmed, places]).map(|number| number.to_string()));
+        let numbers = [row.lines, row.captured, row.reduced, row.synchronisation, row.objects, row.candidates, row.feasible];
+        cells.extend(numbers.map(|number| number.to_string()));
+        cells.push(format!("{} of {RECORDINGS}", row.recordings));
+        cells.extend([row.undecided, row.found, orders, infeasible, confirmed, places].map(|number| number.to_string()));
         cells.push(format!("{} of {}", row.sanitizer, row.free));
+        cells.push(row.sanitizer_places.to_string());
         cells.extend([row.recording, row.checking, row.enforcing, row.enforced.seconds].map(|seconds| format!("{seconds:.2}")));
         table.row(cells);
     }
     table.print();
+    print_published(rows);
+    let titles: Vec<&str> = ["application"].into_iter().chain(Compared::TITLES).collect();
+    let mut table = Table::new(&titles);
+    for row in rows {
+        table.row([row.application.to_owned()].into_iter().chain(row.compared.cells()).collect());
+    }
+    table.print();
+}
+
+/// The paper's figures beside ours, of one recording in the mean.
+fn print_published(rows: &[Row]) {
+    let titles = [
+        "paper's",
+        "captured",
+        "reduced",
+        "synchronisation",
+        "counterexamples",
+        "feasible",
+        "places",
+        "TSan's",
+        "ours",
+        "captured",
+        "reduced",
+        "synchronisation",
+        "counterexamples",
+        "feasible",
+        "places",
+        "TSan's",
+    ];
+    let mut table = Table::new(&titles);
+    for (row, paper) in rows.iter().filter_map(|row| Some((row, row.paper?))) {
+        let mean = |number: usize| number / RECORDINGS as usize;
+        let Enforced { orders, confirmed, places, .. } = row.enforced;
+        let mut cells = vec![paper.name.to_owned()];
+        cells.extend(paper.numbers.map(|number| number.to_string()));
+        cells.push(row.application.to_owned());
+        let ours = [mean(row.captured), mean(row.reduced), mean(row.synchronisation), orders, confirmed, places];
+        cells.extend(ours.into_iter().chain([row.sanitizer_places]).map(|number| number.to_string()));
+        table.row(cells);
+    }
+    table.print();
+    println!(
+        "(places: pairs of source lines; TSan's: of {} runs; FDR: a couple of seconds for aget, half an hour for lu)",
+        FREE.0
+    );
 }

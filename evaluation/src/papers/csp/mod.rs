@@ -3,9 +3,11 @@
 
 mod applications;
 mod enforced;
+mod listing;
 mod models;
 mod scaling;
 mod scenarios;
+mod terms;
 mod windows;
 
 use crate::common::bar::{self, Bar};
@@ -13,6 +15,7 @@ use crate::common::command_line;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::path::PathBuf;
+use xtask::workspace;
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
@@ -36,6 +39,8 @@ struct Report {
     command: String,
     programs: Vec<scenarios::Row>,
     applications: Vec<applications::Row>,
+    listing: Option<listing::Listing>,
+    algebra: Option<terms::Algebra>,
     agreement: Option<models::Agreement>,
     costs: Vec<models::Cost>,
     windows: Vec<windows::Row>,
@@ -49,6 +54,8 @@ pub fn run(options: &Options) -> Result<bool> {
         command: command_line(),
         programs: Vec::new(),
         applications: Vec::new(),
+        listing: None,
+        algebra: None,
         agreement: None,
         costs: Vec::new(),
         windows: Vec::new(),
@@ -56,6 +63,12 @@ pub fn run(options: &Options) -> Result<bool> {
         bars: Vec::new(),
     };
     if options.only.is_none() {
+        let listing = listing::listing(&workspace::build_tool()?)?;
+        report.bars.extend(listing.bars());
+        report.listing = Some(listing);
+        let algebra = terms::algebra(options.quick)?;
+        report.bars.extend(algebra.bars());
+        report.algebra = Some(algebra);
         let agreement = models::agreement(options.quick);
         report.bars.extend(agreement.bars());
         report.agreement = Some(agreement);
@@ -83,6 +96,12 @@ pub fn run(options: &Options) -> Result<bool> {
         return Ok(bar::all_met(&report.bars));
     }
     println!("{}", report.command);
+    if let Some(listing) = &report.listing {
+        listing.print();
+    }
+    if let Some(algebra) = &report.algebra {
+        algebra.print();
+    }
     if let Some(agreement) = &report.agreement {
         agreement.print();
         models::print(&report.costs);

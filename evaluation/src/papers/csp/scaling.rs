@@ -22,6 +22,9 @@ const PAIRS: usize = 20;
 /// Of one lock for each thread, as for the large traces.
 const SEEDS: u64 = 3;
 
+/// Operations of one trace that synchronise, in the mean of all seeds: what grows with its length.
+const STEPS: &str = "synchronisation operations";
+
 /// Where runs leave little to choose, memory has little to save: it is left out alone, and together with them.
 const VARIANTS: [(&str, Reductions); 5] = [
     ("all", Reductions::ALL),
@@ -63,7 +66,7 @@ pub fn points(quick: bool) -> Vec<Point> {
             points.extend(VARIANTS.map(|variant| point(against, at, &size(at), variant)));
         }
     };
-    measure("events", events, |at| Size { threads: 4, events: at as usize, window: None });
+    measure(STEPS, events, |at| Size { threads: 4, events: at as usize, window: None });
     measure("threads", threads, |at| Size { threads: at, events: 8_000, window: None });
     measure("window", windows, |at| Size { threads: 4, events: 32_000, window: Some(at as usize) });
     points
@@ -104,6 +107,9 @@ fn point(against: &'static str, at: u32, size: &Size, (name, reductions): (&'sta
             point.states += found.states;
             point.tried += found.steps;
         }
+    }
+    if against == STEPS {
+        point.at = u32::try_from(point.synchronisation as u64 / SEEDS).unwrap_or(u32::MAX);
     }
     point
 }
@@ -155,7 +161,7 @@ pub fn draw(file: &Path, points: &[Point]) -> Result<()> {
             let ticks = here().filter(|point| point.reductions == VARIANTS[0].0).map(|point| point.at).collect();
             Panel { x: against, y, ticks, lines }
         };
-        vec![of("events"), of("threads"), of("window")]
+        vec![of(STEPS), of("threads"), of("window")]
     };
     // Of values that span decades, the logarithms are drawn.
     let rows = [

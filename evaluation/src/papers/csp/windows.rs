@@ -7,14 +7,11 @@
 
 use crate::common::bar::Bar;
 use crate::common::table::Table;
-use rashomon_event::{CandidateKind, EventIndex, Witness, WitnessLevel};
+use rashomon_event::{CandidateKind, Deadline, EventIndex, Trace, Witness, WitnessLevel};
 use rashomon_order::{SharedMemory, hybrid};
 use rashomon_predict::Options as Prediction;
 use rashomon_predict::deciders::{Decision, Question, named};
 use rashomon_predict::index::Index;
-use rashomon_refinement::facts::Atomics;
-use rashomon_refinement::model::Model;
-use rashomon_refinement::search::{Limits, Window, find};
 use rashomon_testkit::random::large;
 use rashomon_witness::Checker;
 use serde::Serialize;
@@ -27,59 +24,105 @@ const QUICK: usize = 2_000;
 
 /// What one engine says.
 #[derive(Debug, Default, Serialize)]
-struct Answers {
-    found: usize,
-    refuted: usize,
-    undecided: usize,
-    seconds: f64,
+pub struct Answers {
+    pub found: usize,
+    pub refuted: usize,
+    pub undecided: usize,
+    pub seconds: f64,
 }
 
+/// The same pairs, decided by both.
 #[derive(Debug, Default, Serialize)]
+pub struct Compared {
+    pub candidates: usize,
+    pub csp: Answers,
+    /// States that the search of the CSP model saw.
+    pub states: usize,
+    pub maximal: Answers,
+    /// Pairs that the CSP engine alone has an order for; those of them in whose order a read sees something else.
+    pub only_csp: usize,
+    pub other_values: usize,
+    pub only_maximal: usize,
+    /// Pairs that the maximal-causality engine refutes although the checker finds that every read in the CSP engine's order sees
+    /// what it saw.
+    pub contradictions: usize,
+}
+
+#[derive(Debug, Serialize)]
 pub struct Row {
     threads: u32,
     events: usize,
-    candidates: usize,
-    csp: Answers,
-    /// States that the search of the CSP model saw.
-    states: usize,
-    maximal: Answers,
-    /// Pairs that the CSP engine alone has an order for; those of them in whose order a read sees something else.
-    only_csp: usize,
-    other_values: usize,
-    only_maximal: usize,
+    #[serde(flatten)]
+    compared: Compared,
 }
 
 pub fn rows(quick: bool) -> Vec<Row> {
     let (threads, events): (&[u32], usize) = if quick { (&[4, 8], QUICK) } else { (&[2, 4, 8, 16], EVENTS) };
-    threads.iter().map(|&threads| row(threads, events)).collect()
+    let row = |&threads: &u32| {
+        let mut compared = Compared::default();
+        compared.add(&large(1, threads, u64::from(threads), events), Deadline::NEVER);
+        Row { threads, events, compared }
+    };
+    threads.iter().map(row).collect()
 }
 
-fn row(threads: u32, events: usize) -> Row {
-    let trace = large(1, threads, u64::from(threads), events);
-    let memory = SharedMemory::new(&trace);
-    let (index, options) = (Index::new(&trace, &memory), Prediction::default());
-    let question = Question::new(&index, &memory, &options);
-    let checker = Checker::new(&trace);
-    let model = Model::new(&trace, Atomics::Kept);
-    let pairs: Vec<(EventIndex, EventIndex)> = hybrid(&trace, &memory, 4).iter().flat_map(|pair| pair.pairs.clone()).collect();
-    let mut row = Row { threads, events, candidates: pairs.len(), ..Row::default() };
-    for (first, second) in pairs {
-        let goals = [first, second];
-        row.states += find(&model, &goals, Window::whole(&model), &Limits::default()).states;
-        let of_csp = row.csp.ask("csp-despite-atomics", &question, &goals);
-        let of_maximal = row.maximal.ask("maximal", &question, &goals);
-        match (of_csp, of_maximal) {
-            (Decision::Witness(order), Decision::Refuted | Decision::Undecided | Decision::Ordered) => {
-                let candidate = CandidateKind::Race { first, second };
-                let witness = Witness { candidate, order, level: WitnessLevel::Synchronisation };
-                row.only_csp += 1;
-                row.other_values += usize::from(matches!(checker.check(&witness), Ok(WitnessLevel::Synchronisation)));
+impl Compared {
+    /// Asks both about the pairs of one more trace. Behind the deadline they leave them undecided.
+    pub fn add(&mut self, trace: &Trace, deadline: Deadline) {
+        let memory = SharedMemory::new(trace);
+        let (index, options) = (Index::new(trace, &memory), Prediction { deadline, ..Prediction::default() });
+        let question = Question::new(&index, &memory, &options);
+        let mut checker = None;
+        let pairs: Vec<(EventIndex, EventIndex)> = hybrid(trace, &memory, 4).iter().flat_map(|pair| pair.pairs.clone()).collect();
+        self.candidates += pairs.len();
+        for (first, second) in pairs {
+            let goals = [first, second];
+            let of_csp = self.csp.ask("csp-despite-atomics", &question, &goals);
+            let of_maximal = self.maximal.ask("maximal", &question, &goals);
+            match (of_csp, of_maximal) {
+                (Decision::Witness(order), no @ (Decision::Refuted | Decision::Undecided | Decision::Ordered)) => {
+                    let candidate = CandidateKind::Race { first, second };
+                    let witness = Witness { candidate, order, level: WitnessLevel::Synchronisation };
+                    let checked = checker.get_or_insert_with(|| Checker::new(trace)).check(&witness);
+                    let values = matches!(checked, Ok(WitnessLevel::Synchronisation));
+                    self.only_csp += 1;
+                    self.other_values += usize::from(values);
+                    self.contradictions += usize::from(no != Decision::Undecided && !values);
+                }
+                (Decision::Refuted | Decision::Undecided | Decision::Ordered, Decision::Witness(_)) => self.only_maximal += 1,
+                _ => {}
             }
-            (Decision::Refuted | Decision::Undecided | Decision::Ordered, Decision::Witness(_)) => row.only_maximal += 1,
-            _ => {}
         }
+        self.states += question.states();
     }
-    row
+
+    /// Titles of [`Self::cells`].
+    pub const TITLES: [&str; 13] = [
+        "candidates",
+        "CSP",
+        "no",
+        "undecided",
+        "states",
+        "seconds",
+        "maximal",
+        "refuted",
+        "undecided",
+        "seconds",
+        "CSP alone",
+        "other values",
+        "maximal alone",
+    ];
+
+    pub fn cells(&self) -> Vec<String> {
+        let (csp, maximal) = (&self.csp, &self.maximal);
+        let mut cells: Vec<String> =
+            [self.candidates, csp.found, csp.refuted, csp.undecided, self.states].map(|number| number.to_string()).into();
+        cells.push(format!("{:.2}", csp.seconds));
+        cells.extend([maximal.found, maximal.refuted, maximal.undecided].map(|number| number.to_string()));
+        cells.push(format!("{:.2}", maximal.seconds));
+        cells.extend([self.only_csp, self.other_values, self.only_maximal].map(|number| number.to_string()));
+        cells
+    }
 }
 
 impl Answers {
@@ -97,9 +140,9 @@ impl Answers {
 }
 
 pub fn bars(rows: &[Row]) -> Vec<Bar> {
-    let missed: usize = rows.iter().map(|row| row.only_maximal).sum();
-    let (only, values) = rows.iter().fold((0, 0), |sum, row| (sum.0 + row.only_csp, sum.1 + row.other_values));
-    let refuted: usize = rows.iter().map(|row| row.maximal.refuted).sum();
+    let missed: usize = rows.iter().map(|row| row.compared.only_maximal).sum();
+    let (only, values) = rows.iter().fold((0, 0), |sum, row| (sum.0 + row.compared.only_csp, sum.1 + row.compared.other_values));
+    let refuted: usize = rows.iter().map(|row| row.compared.maximal.refuted).sum();
     vec![
         Bar::holds("windows: the maximal-causality engine finds nothing that CSP misses", missed == 0, format!("{missed} pairs")),
         Bar::holds(
@@ -111,32 +154,11 @@ pub fn bars(rows: &[Row]) -> Vec<Bar> {
 }
 
 pub fn print(rows: &[Row]) {
-    let titles = [
-        "threads",
-        "events",
-        "candidates",
-        "CSP",
-        "no",
-        "undecided",
-        "states",
-        "seconds",
-        "maximal",
-        "refuted",
-        "undecided",
-        "seconds",
-        "CSP alone",
-        "other values",
-        "maximal alone",
-    ];
+    let titles: Vec<&str> = ["threads", "events"].into_iter().chain(Compared::TITLES).collect();
     let mut table = Table::new(&titles);
     for row in rows {
-        let (csp, maximal) = (&row.csp, &row.maximal);
-        let mut cells = vec![row.threads.to_string()];
-        cells.extend([row.events, row.candidates, csp.found, csp.refuted, csp.undecided, row.states].map(|n| n.to_string()));
-        cells.push(format!("{:.2}", csp.seconds));
-        cells.extend([maximal.found, maximal.refuted, maximal.undecided].map(|number| number.to_string()));
-        cells.push(format!("{:.2}", maximal.seconds));
-        cells.extend([row.only_csp, row.other_values, row.only_maximal].map(|number| number.to_string()));
+        let mut cells = vec![row.threads.to_string(), row.events.to_string()];
+        cells.extend(row.compared.cells());
         table.row(cells);
     }
     table.print();

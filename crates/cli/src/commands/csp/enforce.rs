@@ -19,6 +19,7 @@ use std::time::Duration;
 
 pub struct Asked {
     pub most: usize,
+    pub window: usize,
     pub budget: Duration,
     pub step_timeout: Duration,
     pub json: Option<PathBuf>,
@@ -42,6 +43,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
         reporter: tool()?,
         folder: std::path::absolute(store.scratch("enforce"))?,
         most: asked.most,
+        window: asked.window,
         step_timeout: asked.step_timeout,
         limit: forcing.limit,
         deadline: Deadline::within(asked.budget),
@@ -102,11 +104,12 @@ fn line(found: &Counterexample) -> String {
 
 fn summary(enforced: &Enforced) -> String {
     let mut text = format!(
-        "{} candidates, {} with an order ({} undecided); {} orders enforced: {} show a race, {} a deadlock, {} nothing, \
-         {} are infeasible; {} places",
+        "{} candidates, {} with an order ({} undecided, {} states seen); {} orders enforced: {} show a race, {} a deadlock, \
+         {} nothing, {} are infeasible; {} places",
         enforced.candidates,
         enforced.feasible,
         enforced.undecided,
+        enforced.states,
         enforced.counterexamples.len(),
         enforced.count(Outcome::Race),
         enforced.count(Outcome::Deadlock),
