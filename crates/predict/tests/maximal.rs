@@ -64,7 +64,8 @@ fn triples(trace: &Trace) -> Vec<[EventIndex; 3]> {
     };
     let mut triples = Vec::new();
     for first in trace.indices() {
-        let behind = trace.indices().skip(first.index() + 1).filter(|&last| trace.event(last).thread == trace.event(first).thread);
+        let behind =
+            trace.indices().skip(first.index() + 1).filter(|&last| trace.event(last).thread == trace.event(first).thread);
         for last in behind {
             let middle = trace.indices().filter(|&event| conflict(event, first) && conflict(event, last));
             triples.extend(middle.map(|event| [first, event, last]));

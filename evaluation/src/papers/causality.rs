@@ -2,7 +2,9 @@
 //! thesis, 2016, chapters 4 and 5: one part each, which says what is fair.
 
 mod agreement;
+mod caveats;
 mod claims;
+mod differences;
 mod exact;
 mod injected;
 mod overhead;
@@ -16,6 +18,7 @@ use crate::common::options::Selecting;
 use agreement::Agreement;
 use anyhow::{Result, bail};
 use claims::{Claim, Claims};
+use differences::Difference;
 use injected::Times;
 use overhead::Cost;
 use programs::Row;
@@ -52,6 +55,8 @@ struct Report<'a> {
     exactness: &'a [exact::Tally],
     claims: &'a [Claim],
     agreement: Option<Agreement>,
+    /// Traces of which the answer rests on values, explained.
+    differences: &'a [Difference],
     decisions: &'a [Times],
     bars: &'a [Bar],
 }
@@ -76,13 +81,13 @@ pub fn run(options: &Options) -> Result<bool> {
         bars.extend(programs::bars(&rows).into_iter().chain(overhead::bars(&costs)).chain(real::bars(&reals)));
     }
     let mut solver = [EXACTNESS, DECISIONS].into_iter().any(wants).then(Z3::start).flatten();
-    let (mut tallies, mut agreement, mut claims) = (Vec::new(), None, Claims::default());
+    let (mut tallies, mut agreement, mut differences, mut claims) = (Vec::new(), None, Vec::new(), Claims::default());
     if wants(EXACTNESS) {
         tallies = exact::run(quick)?;
         claims = exact::claims(&tallies);
         agreement = solver.as_mut().map(|solver| agreement::run(solver, quick, &mut claims)).transpose()?;
-        bars.extend([exact::RACES, exact::DEADLOCKS, exact::BETWEEN, exact::ACCEPTED, exact::PROVEN, exact::CONTAINS].map(|name| claims.bar(name)));
-        bars.push(claims.bar(agreement::AGREES));
+        differences = differences::run(&mut claims);
+        bars.extend(exact::CLAIMS.into_iter().chain([differences::EXPLAINED, agreement::AGREES]).map(|name| claims.bar(name)));
     }
     let mut times = Vec::new();
     if wants(DECISIONS) {
@@ -100,6 +105,7 @@ pub fn run(options: &Options) -> Result<bool> {
         exactness: &tallies,
         claims: &claims.0,
         agreement,
+        differences: &differences,
         decisions: &times,
         bars: &bars,
     };
@@ -116,6 +122,7 @@ fn print(report: &Report<'_>, has_solver: bool) {
     if !report.exactness.is_empty() {
         exact::print(report.exactness, report.claims);
         agreement::print(report.agreement);
+        differences::print(report.differences);
     }
     if !report.decisions.is_empty() {
         injected::print(report.decisions, has_solver);

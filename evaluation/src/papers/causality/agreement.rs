@@ -67,7 +67,10 @@ pub fn print(agreement: Option<Agreement>) {
     let Some(Agreement { problems, encodings, open }) = agreement else {
         return println!("Z3 cannot be had: its answers are not compared\n");
     };
-    println!("Beside Z3, with a solution and without: {} and {} random problems, {} and {} encodings of candidates in", problems[0], problems[1], encodings[0], encodings[1]);
+    println!(
+        "Beside Z3, with a solution and without: {} and {} random problems, {} and {} encodings of candidates in",
+        problems[0], problems[1], encodings[0], encodings[1]
+    );
     println!("random traces; {open} answers of Z3 took too long\n");
 }
 

@@ -25,12 +25,14 @@ use std::collections::BTreeSet;
 /// Values of a small trace that are tried: all of so many writes.
 const MOST_WRITES: usize = 3;
 
-pub const RACES: &str = "races equal brute force";
-pub const DEADLOCKS: &str = "deadlocks equal brute force";
-pub const BETWEEN: &str = "accesses that come between two others equal brute force";
-pub const ACCEPTED: &str = "witnesses pass the checker, and replay with the same values";
-pub const PROVEN: &str = "what is refuted has a proof that the checker of proofs accepts";
-pub const CONTAINS: &str = "contains what the other exact deciders find";
+const RACES: &str = "races equal brute force";
+const DEADLOCKS: &str = "deadlocks equal brute force";
+const BETWEEN: &str = "accesses that come between two others equal brute force";
+const ACCEPTED: &str = "witnesses pass the checker, and replay with the same values";
+const PROVEN: &str = "what is refuted has a proof that the checker of proofs accepts";
+const CONTAINS: &str = "contains what the other exact deciders find";
+
+pub const CLAIMS: [&str; 6] = [RACES, DEADLOCKS, BETWEEN, ACCEPTED, PROVEN, CONTAINS];
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {

@@ -158,7 +158,11 @@ pub fn bars(times: &[Times]) -> Vec<Bar> {
     let all = decided + sum(|times| times.undecided);
     let (injected, traces) = (sum(|times| times.injected), sum(|times| times.traces));
     vec![
-        Bar::holds("RaceInjector: each injected race is found", traces > 0 && injected == traces, format!("{injected} of {traces}")),
+        Bar::holds(
+            "RaceInjector: each injected race is found",
+            traces > 0 && injected == traces,
+            format!("{injected} of {traces}"),
+        ),
         Bar::holds("RaceInjector: each candidate is decided", all > 0 && decided == all, format!("{decided} of {all}")),
         Bar::at_most("RaceInjector: decision, median", percentile(&own, 0.5), MEDIAN, " ms"),
         Bar::at_most("RaceInjector: decision, 99th percentile", percentile(&own, 0.99), PERCENTILE_99, " ms"),
@@ -191,6 +195,10 @@ pub fn print(all: &[Times], has_solver: bool) {
         "\nslice: events that synchronise or touch shared memory; asked: of so many candidates Z3 was asked, too ({}), and ours is\n\
          the median of the same ones{}\n",
         if has_solver { format!("{open} without an answer within {} s", WITHIN.as_secs()) } else { "it is not there".to_owned() },
-        if all.iter().any(|times| times.beyond > 0) { "; some slices were larger than 5000 and are not in the times" } else { "" },
+        if all.iter().any(|times| times.beyond > 0) {
+            "; some slices were larger than 5000 and are not in the times"
+        } else {
+            ""
+        },
     );
 }

@@ -5,6 +5,7 @@
 //! race (`// race:`), and which the library orders (`// ordered:`). *HB* and *CP* are the linear analyses. *MC* is prediction as
 //! if the calls ordered nothing, *Caveat 0* as if each reached everything, *RDIT* with what was recorded of them.
 
+use super::caveats;
 use super::overhead::flags;
 use crate::common::bar::Bar;
 use crate::common::compile::succeed;
@@ -43,6 +44,8 @@ pub struct Row {
     /// Of the races, those that `check` proves; and what it proves besides.
     proven: usize,
     proven_false: usize,
+    /// By caveat that is left out, pairs that are reported though the library orders them.
+    pub alarms: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -68,12 +71,14 @@ pub fn sources(only: Option<&str>) -> Result<Vec<PathBuf>> {
 }
 
 /// A program and its library, built in a folder.
-struct Subject {
+pub struct Subject {
     folder: tempfile::TempDir,
     source: PathBuf,
     /// Marked places by line.
     marks: BTreeMap<u64, u32>,
     races: BTreeSet<Pair>,
+    /// Pairs that the library orders.
+    pub ordered: BTreeSet<Pair>,
     library: String,
 }
 
@@ -98,12 +103,12 @@ impl Subject {
         succeed(&mut compile)?;
         let mark = |line: &str| line.rsplit_once("// @")?.1.parse().ok();
         let marks = (1..).zip(text.lines()).filter_map(|(number, line)| Some((number, mark(line)?))).collect();
-        let pair = |line: &str| {
-            let (one, other) = line.strip_prefix("// race: ")?.split_once(' ')?;
+        let pair = |line: &str, kind: &str| {
+            let (one, other) = line.strip_prefix(kind)?.split_once(' ')?;
             Some(sorted(one.parse().ok()?, other.parse().ok()?))
         };
-        let races = text.lines().filter_map(pair).collect();
-        Ok(Self { folder, source: source.to_path_buf(), marks, races, library: library.to_owned() })
+        let [races, ordered] = ["// race: ", "// ordered: "].map(|kind| text.lines().filter_map(|it| pair(it, kind)).collect());
+        Ok(Self { folder, source: source.to_path_buf(), marks, races, ordered, library: library.to_owned() })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -159,6 +164,7 @@ fn sorted(one: u32, other: u32) -> Pair {
 pub fn row(tool: &Path, source: &Path, recordings: u32) -> Result<Row> {
     let subject = Subject::build(tool, source)?;
     let mut found = vec![BTreeSet::new(); TECHNIQUES.len()];
+    let mut without = vec![BTreeSet::new(); caveats::NAMES.len()];
     for seed in 1..=recordings {
         let store = subject.path(&format!("store-{seed}"));
         let seed = seed.to_string();
@@ -167,8 +173,15 @@ pub fn row(tool: &Path, source: &Path, recordings: u32) -> Result<Row> {
         record.arg(subject.path("program"));
         // The program's exit code is the command's: account fails where its race loses a deposit.
         record.output().with_context(|| format!("cannot start {}", tool.display()))?;
+        let offsets = caveats::predicted(&store.join("recording-0"), &[])?;
+        for (without, offsets) in without.iter_mut().zip(offsets) {
+            without.extend(subject.pairs_of_offsets(&offsets)?);
+        }
         for (technique, pairs) in found.iter_mut().zip(reports(tool, &subject, &store)?) {
             technique.extend(pairs);
+        }
+        if let Some(last) = without.last_mut() {
+            last.extend(without_static_data(tool, &subject, &seed)?);
         }
     }
     let report = subject.path("check.json");
@@ -190,7 +203,26 @@ pub fn row(tool: &Path, source: &Path, recordings: u32) -> Result<Row> {
         reported: found.iter().map(count).collect(),
         proven: of_check.true_races,
         proven_false: of_check.false_races,
+        alarms: caveats::false_alarms(&subject, &without),
     })
+}
+
+/// What is predicted of a recording for which nothing of the library's static data counts.
+fn without_static_data(tool: &Path, subject: &Subject, seed: &str) -> Result<BTreeSet<Pair>> {
+    let store = subject.path(&format!("store-without-{seed}"));
+    let mut record = Command::new(tool);
+    record.args(["--quiet", "record", "--seed", seed, "--library-global", &format!("{}:", subject.library), "--output"]);
+    record.arg(&store).arg("--").arg(subject.path("program"));
+    record.output().with_context(|| format!("cannot start {}", tool.display()))?;
+    predicted(tool, subject, &store, &[])
+}
+
+fn predicted(tool: &Path, subject: &Subject, store: &Path, further: &[&str]) -> Result<BTreeSet<Pair>> {
+    let report = subject.path("predict.json");
+    let mut command = Command::new(tool);
+    command.args(["--quiet", "predict"]).args(further).arg("--json").arg(&report).arg(store);
+    succeed(&mut command)?;
+    subject.pairs_of_report(&report, &["predicted", "proven"])
 }
 
 /// What each technique reports of a recording.
@@ -200,17 +232,10 @@ fn reports(tool: &Path, subject: &Subject, store: &Path) -> Result<Vec<BTreeSet<
         let output = command.args(["--quiet", "analyse", "--analysis", analysis]).arg(store).output()?;
         subject.pairs_of_offsets(&offsets_in(&String::from_utf8_lossy(&output.stdout)))
     };
-    let predicted = |further: &[&str]| -> Result<BTreeSet<Pair>> {
-        let report = subject.path("predict.json");
-        let mut command = Command::new(tool);
-        command.args(["--quiet", "predict"]).args(further).arg("--json").arg(&report).arg(store);
-        succeed(&mut command)?;
-        subject.pairs_of_report(&report, &["predicted", "proven"])
-    };
-    let (hb, cp, rdit) = (linear("hb")?, linear("cp")?, predicted(&[])?);
+    let (hb, cp, rdit) = (linear("hb")?, linear("cp")?, predicted(tool, subject, store, &[])?);
     let barriers = subject.pairs_of_offsets(&under_barriers(&store.join("recording-0"))?)?;
     // The last one: the store remembers whom it trusts.
-    let plain = predicted(&["--trust-library", &subject.library])?;
+    let plain = predicted(tool, subject, store, &["--trust-library", &subject.library])?;
     Ok(vec![hb, cp, plain, barriers, rdit])
 }
 
@@ -248,7 +273,7 @@ fn under_barriers(recording: &Path) -> Result<Vec<u64>> {
 }
 
 /// Into the program; the library has no events.
-fn offset_of(trace: &Trace, site: SiteId) -> u64 {
+pub fn offset_of(trace: &Trace, site: SiteId) -> u64 {
     trace.site(site).offset
 }
 
@@ -270,6 +295,13 @@ pub fn bars(rows: &[Row]) -> Vec<Bar> {
             format!("{proven} and {proven_wrong}"),
         ),
     ];
+    let without = |caveat: usize| total(&|row| row.alarms[caveat]);
+    let loud = (1..caveats::NAMES.len()).filter(|&caveat| without(caveat) > 0).count();
+    bars.push(Bar::holds(
+        "each caveat left out raises a false alarm, none left out raises none",
+        without(0) == 0 && loud + 1 == caveats::NAMES.len(),
+        format!("{loud} and {}", without(0)),
+    ));
     if let Some(account) = rows.iter().find(|row| row.program == ACCOUNT) {
         let loud = account.reported[..3].iter().all(|reported| reported.false_races > 0);
         let exact = account.reported[RDIT].true_races == 1 && account.reported[RDIT].false_races == 0;
@@ -302,4 +334,5 @@ pub fn print(rows: &[Row], recordings: u32) {
     table.row(all.into_iter().chain(sums.iter().map(cell)).chain([ends]).collect());
     table.print();
     println!();
+    caveats::print(&rows.iter().map(|row| (row.program.as_str(), row.alarms.as_slice())).collect::<Vec<_>>());
 }
