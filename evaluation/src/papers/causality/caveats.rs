@@ -1,7 +1,7 @@
 //! The caveats of BarrierPairs, each left out in turn: which false alarms that raises on the recordings of the programs.
 //!
-//! What is fair. The orders that calls may have made are computed anew here, from their definition (thesis, §4.3), for all pairs of
-//! events; leaving a caveat out takes those away that it asks for, and nothing else. What has to be ordered is said by the
+//! What is fair. The orders that calls may have made are computed anew here, from their definition (thesis, §4.3), for all pairs
+//! of events; leaving a caveat out takes those away that it asks for, and nothing else. What has to be ordered is said by the
 //! programs (`// ordered:`). The fifth caveat is left out of the recording: nothing of the library's static data counts there.
 
 use super::programs::{Subject, offset_of};

@@ -1,9 +1,9 @@
 //! How long one decision of the maximal causal model takes, on RaceInjector's traces (ICSE NIER 2023), beside Z3.
 //!
-//! What is fair. Candidates: the injected race, and pairs that the hybrid analysis reports, evenly drawn. What all decisions of a
-//! trace share is computed once, as in a prediction, and is no part of a decision's time; slice, encoding, all rounds of the solver
-//! and the check of the proof are. Z3 gets the last encoding, with all rules that the rounds have added; its time is that of
-//! `check-sat` alone, without reading the text.
+//! What is fair. Candidates: the injected race, and pairs that the hybrid analysis reports, evenly drawn. What all decisions of
+//! a trace share is computed once, as in a prediction, and is no part of a decision's time; slice, encoding, all rounds of the
+//! solver and the check of the proof are. Z3 gets the last encoding, with all rules that the rounds have added; its time is that
+//! of `check-sat` alone, without reading the text.
 
 use super::claims::Claims;
 use super::smt::Z3;
@@ -191,14 +191,10 @@ pub fn print(all: &[Times], has_solver: bool) {
     }
     table.print();
     let open: usize = all.iter().map(|times| times.open).sum();
-    println!(
-        "\nslice: events that synchronise or touch shared memory; asked: of so many candidates Z3 was asked, too ({}), and ours is\n\
-         the median of the same ones{}\n",
-        if has_solver { format!("{open} without an answer within {} s", WITHIN.as_secs()) } else { "it is not there".to_owned() },
-        if all.iter().any(|times| times.beyond > 0) {
-            "; some slices were larger than 5000 and are not in the times"
-        } else {
-            ""
-        },
-    );
+    let answers =
+        if has_solver { format!("{open} without an answer within {} s", WITHIN.as_secs()) } else { "it is not there".to_owned() };
+    println!("\nslice: events that synchronise or touch shared memory; asked: so many of them Z3 was asked about, too");
+    println!("({answers}); ours: the median of the same ones");
+    let beyond: usize = all.iter().map(|times| times.beyond).sum();
+    println!("larger slices than {SLICE}, which are not in the times: {beyond}\n");
 }
