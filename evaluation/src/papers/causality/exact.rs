@@ -100,7 +100,7 @@ fn batches(quick: bool) -> Vec<Batch> {
     let less = usize::from(quick);
     let drawn = |count: u64| if quick { count / 10 } else { count };
     vec![
-        Batch { name: "3 threads, 1 lock, 1 variable", work: Work::Every(3, 6 - 2 * less, one) },
+        Batch { name: "3 threads, 1 lock, 1 variable", work: Work::Every(3, 5 - less, one) },
         Batch { name: "2 threads, 1 lock, 2 variables", work: Work::Every(2, 5 - less, two) },
         Batch { name: "2 threads, 2 locks, 1 variable", work: Work::Every(2, 6 - 2 * less, nested) },
         Batch { name: "drawn, all kinds of events", work: Work::Drawn(drawn(4000), all_kinds) },
