@@ -11,8 +11,8 @@ use rashomon_predict::exact;
 use rashomon_predict::index::Index;
 use rashomon_predict::maximal::{Decision, Facts, Limits, Values, comes_between, decide};
 use rashomon_testkit::{
-    Contents, Features, Reachable, Rules, Shape, SplitMix, TraceBuilder, add_gaps, come_between, describe, enumerate, random,
-    reachable, reachable_if,
+    Contents, Features, MOST_TRIPLES, Reachable, Rules, Shape, SplitMix, TraceBuilder, add_gaps, come_between, describe,
+    enumerate, random, reachable, reachable_if,
 };
 use rashomon_witness::Checker;
 use std::collections::BTreeSet;
@@ -126,7 +126,8 @@ fn check(trace: &Trace, bytes: Option<&Contents>, tally: &mut Tally) {
         tally.races += usize::from(real);
         tally.refuted += usize::from(!real);
     }
-    let triples = triples(trace);
+    let mut triples = triples(trace);
+    triples.truncate(MOST_TRIPLES);
     let between = come_between(trace, Rules::CAUSAL, &triples, &|sight| bytes.unwrap_or(&nothing).may_see(trace, sight));
     for triple in triples {
         match comes_between(&facts, triple, &Limits::NONE, Deadline::NEVER).decision {

@@ -6,7 +6,7 @@
 
 mod between;
 
-pub use between::come_between;
+pub use between::{MOST_TRIPLES, come_between};
 
 use rashomon_event::{Address, EventIndex, EventKind, Gap, LockMode, ThreadId, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashSet};

@@ -17,7 +17,7 @@ use rashomon_predict::exact;
 use rashomon_predict::index::Index;
 use rashomon_predict::maximal::{Decision, Facts, Limits, Target, Values, comes_between, examine};
 use rashomon_predict::reversal::sync_reversal;
-use rashomon_testkit::{Contents, Features, Rules, Shape, come_between, describe, enumerate, random, reachable_if};
+use rashomon_testkit::{Contents, Features, MOST_TRIPLES, Rules, Shape, come_between, describe, enumerate, random, reachable_if};
 use rashomon_witness::Checker;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -268,8 +268,9 @@ fn ask(trace: &Trace, contents: Option<&Contents>, tally: &mut Tally) {
         tally.claims.claim(CONTAINS, found || !by_others, || describe(trace));
         tally.by_value += u64::from(found && contents.is_some() && exact == exact::Decision::Refuted);
     }
-    let triples = triples(trace);
-    if !triples.is_empty() && triples.len() <= 128 {
+    let mut triples = triples(trace);
+    triples.truncate(MOST_TRIPLES);
+    if !triples.is_empty() {
         let shown = come_between(trace, Rules::CAUSAL, &triples, &may_see);
         for triple in triples {
             let found = asked.between(triple, tally);

@@ -4,15 +4,18 @@ use super::{Oracle, Rules, Sight, State};
 use rashomon_event::{EventIndex, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+/// Triples of one question.
+pub const MOST_TRIPLES: usize = 128;
+
 /// Of these triples (two events of one thread, and one of another thread in the middle) those that some reordering shows: the
-/// middle one has run after the first one, and the last one is next. At most 128 triples.
+/// middle one has run after the first one, and the last one is next. At most [`MOST_TRIPLES`].
 pub fn come_between(
     trace: &Trace,
     rules: Rules,
     triples: &[[EventIndex; 3]],
     may_see: &dyn Fn(Sight) -> bool,
 ) -> BTreeSet<[EventIndex; 3]> {
-    assert!(trace.events.len() <= 64 && triples.len() <= 128, "the oracle is for tiny traces");
+    assert!(trace.events.len() <= 64 && triples.len() <= MOST_TRIPLES, "the oracle is for tiny traces");
     let oracle = Oracle::new(trace, rules, may_see);
     let start = (State { ran: 0, writers: BTreeMap::new(), missed: 0 }, 0u128);
     let mut seen = HashSet::from([start.clone()]);
