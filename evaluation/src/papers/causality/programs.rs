@@ -141,6 +141,20 @@ impl Subject {
         Ok(self.places(offsets)?.chunks_exact(2).map(|pair| sorted(pair[0], pair[1])).collect())
     }
 
+    /// The pairs of the analyses of a recording. A place is `function file:line:column`.
+    fn pairs_of_analysis(&self, report: &Value) -> Result<BTreeSet<Pair>> {
+        let name = self.source.file_name().unwrap_or_default().to_string_lossy();
+        let place = |side: &Value| {
+            let (before, _column) = side["location"].as_str()?.rsplit_once(':')?;
+            let (file, line) = before.rsplit_once(':')?;
+            self.marks.get(&line.parse().ok()?).copied().filter(|_| file.ends_with(name.as_ref()))
+        };
+        let analyses = report["analyses"].as_array().context("no analyses in the report")?;
+        let pairs = analyses.iter().flat_map(|analysis| analysis["pairs"].as_array().into_iter().flatten());
+        let of = |pair: &Value| sorted(place(&pair["earlier"]).unwrap_or(0), place(&pair["later"]).unwrap_or(0));
+        Ok(pairs.map(of).collect())
+    }
+
     /// The pairs of findings with one of these verdicts.
     fn pairs_of_report(&self, report: &Path, verdicts: &[&str]) -> Result<BTreeSet<Pair>> {
         let report: Value = serde_json::from_slice(&std::fs::read(report)?)?;
@@ -229,27 +243,14 @@ fn predicted(tool: &Path, subject: &Subject, store: &Path, further: &[&str]) -> 
 fn reports(tool: &Path, subject: &Subject, store: &Path) -> Result<Vec<BTreeSet<Pair>>> {
     let linear = |analysis: &str| -> Result<BTreeSet<Pair>> {
         let mut command = Command::new(tool);
-        let output = command.args(["--quiet", "analyse", "--analysis", analysis]).arg(store).output()?;
-        subject.pairs_of_offsets(&offsets_in(&String::from_utf8_lossy(&output.stdout)))
+        let output = command.args(["--quiet", "analyse", "--json", "--analysis", analysis]).arg(store).output()?;
+        subject.pairs_of_analysis(&serde_json::from_slice(&output.stdout)?)
     };
     let (hb, cp, rdit) = (linear("hb")?, linear("cp")?, predicted(tool, subject, store, &[])?);
     let barriers = subject.pairs_of_offsets(&under_barriers(&store.join("recording-0"))?)?;
     // The last one: the store remembers whom it trusts.
     let plain = predicted(tool, subject, store, &["--trust-library", &subject.library])?;
     Ok(vec![hb, cp, plain, barriers, rdit])
-}
-
-/// `… program+0x1b1bc5 (thread 0, event 3) and program+0x1b1b84 (thread 1, event 8), 1 ×`
-fn offsets_in(text: &str) -> Vec<u64> {
-    let offset = |place: &str| {
-        let digits = place.split_once("program+0x")?.1.split(' ').next()?;
-        u64::from_str_radix(digits, 16).ok()
-    };
-    let pair = |line: &str| {
-        let (one, other) = line.split_once(" and ")?;
-        Some([offset(one)?, offset(other)?])
-    };
-    text.lines().filter_map(pair).flatten().collect()
 }
 
 /// The races that a recording predicts if every call may have ordered everything: two offsets each.
