@@ -1,8 +1,8 @@
 //! The backward slice of goals: how far each thread can matter.
 //!
 //! Computed: the least cut that holds what the goals need and what has to run, and is closed under program order, the structural
-//! needs of its events, the writes that its reads may see, the ends of its sections and the posts of its takes. Nothing runs at or
-//! behind a goal.
+//! needs of its events, the writes that its reads may see, the ends of its sections and the posts of its takes. Nothing runs at
+//! or behind a goal.
 //!
 //! A witness that leaves the slice, restricted to it, is a witness still: reads keep the writes they see and no write is added
 //! in between, sections that began inside end inside, and a take left out leaves more for the others.
