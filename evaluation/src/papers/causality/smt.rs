@@ -44,7 +44,7 @@ impl Z3 {
     /// Whether the problem has a solution, if that is known within the time; and what the answer took, once the problem was read.
     pub fn solve(&mut self, problem: &Problem, within: Duration) -> Result<(Option<bool>, Duration)> {
         let begin = format!("(reset)\n(set-option :timeout {})\n", within.as_millis());
-        write!(self.input, "{begin}{}(echo \"{READY}\")\n", script(problem))?;
+        writeln!(self.input, "{begin}{}(echo \"{READY}\")", script(problem))?;
         let ready = self.line()?;
         if ready != READY {
             bail!("z3 refuses a problem: {ready}");
