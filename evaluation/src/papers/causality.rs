@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<bool> {
         rows = sources.iter().map(|source| programs::row(&tool, source, recordings)).collect::<Result<Vec<_>>>()?;
         costs = overhead::costs(&tool, &measured, quick)?;
         reals = real::run(&tool, &measured, quick)?;
-        bars.extend(programs::bars(&rows).into_iter().chain(overhead::bars(&costs)).chain(real::bars(&reals)));
+        bars.extend(programs::bars(&rows, only.is_none()).into_iter().chain(overhead::bars(&costs)).chain(real::bars(&reals)));
     }
     let mut solver = [EXACTNESS, DECISIONS].into_iter().any(wants).then(Z3::start).flatten();
     let (mut tallies, mut agreement, mut differences, mut claims) = (Vec::new(), None, Vec::new(), Claims::default());
