@@ -48,12 +48,15 @@ impl Extent {
     /// Whether any of eight words may be. Without a branch, so that compilers compare them side by side.
     #[inline]
     pub fn has_any(self, words: &[u64; GROUP]) -> bool {
-        // No bound has the sign bit; the half of a word that has it is below all of them.
-        let [[low, low_end], [high, high_end]] = self.0.map(|[lowest, highest]| [lowest as i32 - 1, highest as i32 + 1]);
+        // Distances from the lowest one are compared as numbers with a sign, for which processors have an instruction.
+        let [low, high] = self.0.map(|[lowest, highest]| {
+            let count = (highest + 1).saturating_sub(lowest);
+            [lowest as i32, count as i32].map(|bound| bound.wrapping_add(i32::MIN))
+        });
         let mask = |holds: bool| -i32::from(holds);
+        let inside = |half: i32, [lowest, count]: [i32; 2]| mask(half.wrapping_sub(lowest) < count);
         let halves = words.map(|word| (word >> 32) as i32);
-        let inside = |half: i32| mask(half > low) & mask(half < low_end) | mask(half > high) & mask(half < high_end);
-        halves.into_iter().fold(0, |any, half| any | inside(half)) != 0
+        halves.into_iter().fold(0, |any, half| any | inside(half, low) | inside(half, high)) != 0
     }
 }
 

@@ -9,13 +9,13 @@ use rashomon_predict::closure::Closures;
 use rashomon_predict::deadlocks;
 use rashomon_predict::exact;
 use rashomon_predict::index::Index;
-use rashomon_predict::maximal::{Decision, Facts, Limits, Values, decide};
+use rashomon_predict::maximal::{Decision, Facts, Limits, Values, comes_between, decide};
 use rashomon_testkit::{
-    Features, Reachable, Rules, Shape, Sight, SplitMix, TraceBuilder, add_gaps, describe, enumerate, random, reachable,
-    reachable_if,
+    Contents, Features, MOST_TRIPLES, Reachable, Rules, Shape, SplitMix, TraceBuilder, add_gaps, come_between, describe,
+    enumerate, random, reachable, reachable_if,
 };
 use rashomon_witness::Checker;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -26,66 +26,18 @@ struct Tally {
     by_value: usize,
     deadlocks: usize,
     deadlocks_refuted: usize,
+    between: usize,
+    not_between: usize,
     most_rounds: usize,
     conflicts: u64,
 }
 
-/// What writes wrote and reads saw, for the oracle: plain tables, byte by byte.
-#[derive(Default)]
-struct Bytes {
-    written: HashMap<(EventIndex, u64), u8>,
-    read: HashMap<(EventIndex, u64), u8>,
-    values: Values,
-}
-
-impl Bytes {
-    /// A random value for each write, of few, so that many are equal; what is there before is zero. Some accesses have none.
-    fn random(trace: &Trace, seed: u64, known: u64) -> Self {
-        let mut rng = SplitMix(seed);
-        let mut bytes = Self::default();
-        let mut memory: HashMap<u64, u8> = HashMap::new();
-        for event in trace.indices() {
-            let Some(access) = trace.event(event).access() else { continue };
-            let span = access.address.0..access.address.0 + u64::from(access.size);
-            if access.class.reads() {
-                let seen: Vec<u8> = span.clone().map(|byte| memory.get(&byte).copied().unwrap_or(0)).collect();
-                if rng.below(8) < known {
-                    bytes.values.set_read(event, &seen);
-                    bytes.read.extend(span.clone().zip(seen).map(|(byte, value)| ((event, byte), value)));
-                }
-            }
-            if access.class.writes() {
-                let (value, apart) = (rng.below(2), rng.below(6) == 0);
-                let new: Vec<u8> = span.clone().map(|_| if apart { rng.below(2) } else { value } as u8).collect();
-                memory.extend(span.clone().zip(new.iter().copied()));
-                if access.class != AccessClass::End && rng.below(8) < known {
-                    bytes.values.set_written(event, &new);
-                    bytes.written.extend(span.zip(new).map(|(byte, value)| ((event, byte), value)));
-                }
-            }
-        }
-        bytes
-    }
-
-    /// Of what is there before, a value is known if a read saw it.
-    fn initial(&self, trace: &Trace, byte: u64) -> Option<u8> {
-        let touches = |event: &EventIndex| {
-            let access = trace.event(*event).access();
-            access.filter(|access| (access.address.0..access.address.0 + u64::from(access.size)).contains(&byte))
-        };
-        let first = trace.indices().find(|event| touches(event).is_some_and(|access| access.class.writes()));
-        // A write that reads first saw it, too.
-        let until = first.map_or(trace.events.len(), |first| first.index() + 1);
-        trace.indices().take(until).find_map(|event| self.read.get(&(event, byte)).copied())
-    }
-
-    fn may_see(&self, trace: &Trace, sight: Sight) -> bool {
-        let offered = match sight.sees {
-            Some(writer) => self.written.get(&(writer, sight.byte)).copied(),
-            None => self.initial(trace, sight.byte),
-        };
-        sight.sees == sight.saw || (offered.is_some() && offered == self.read.get(&(sight.reader, sight.byte)).copied())
-    }
+/// The same for the decider.
+fn values_of(contents: &Contents) -> Values {
+    let mut values = Values::default();
+    contents.read.iter().for_each(|(&event, bytes)| values.set_read(event, bytes));
+    contents.written.iter().for_each(|(&event, bytes)| values.set_written(event, bytes));
+    values
 }
 
 fn pairs(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
@@ -104,26 +56,22 @@ fn pairs(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
     pairs
 }
 
-/// Replays a witness and looks at what each read sees.
-fn values_hold(trace: &Trace, order: &[EventIndex], bytes: &Bytes) -> bool {
-    let last_writers = |order: &mut dyn Iterator<Item = EventIndex>| {
-        let mut last: HashMap<u64, EventIndex> = HashMap::new();
-        let mut seen: HashMap<(EventIndex, u64), Option<EventIndex>> = HashMap::new();
-        for event in order {
-            let Some(access) = trace.event(event).access() else { continue };
-            for byte in access.address.0..access.address.0 + u64::from(access.size) {
-                if access.class.reads() {
-                    seen.insert((event, byte), last.get(&byte).copied());
-                }
-                if access.class.writes() {
-                    last.insert(byte, event);
-                }
-            }
-        }
-        seen
+/// Two accesses of one thread, and one of another thread in the middle that conflicts with both.
+fn triples(trace: &Trace) -> Vec<[EventIndex; 3]> {
+    let conflict = |one: EventIndex, other: EventIndex| {
+        let accesses = trace.event(one).access().zip(trace.event(other).access());
+        trace.event(one).thread != trace.event(other).thread && accesses.is_some_and(|(one, other)| one.conflicts(&other))
     };
-    let (saw, sees) = (last_writers(&mut trace.indices()), last_writers(&mut order.iter().copied()));
-    sees.iter().all(|(&(reader, byte), &sees)| bytes.may_see(trace, Sight { reader, byte, saw: saw[&(reader, byte)], sees }))
+    let mut triples = Vec::new();
+    for first in trace.indices() {
+        let behind =
+            trace.indices().skip(first.index() + 1).filter(|&last| trace.event(last).thread == trace.event(first).thread);
+        for last in behind {
+            let middle = trace.indices().filter(|&event| conflict(event, first) && conflict(event, last));
+            triples.extend(middle.map(|event| [first, event, last]));
+        }
+    }
+    triples
 }
 
 /// The decision, if it is one of a reordering, is accepted by the checker, and by a replay with values.
@@ -131,7 +79,7 @@ fn decided(
     facts: &Facts<'_, '_>,
     trace: &Trace,
     candidate: &CandidateKind,
-    bytes: Option<&Bytes>,
+    bytes: Option<&Contents>,
     tally: &mut Tally,
 ) -> Option<bool> {
     let goals = candidate.goals();
@@ -145,7 +93,7 @@ fn decided(
             let level = Checker::new(trace).check(&witness);
             assert!(level.is_ok(), "{level:?} {witness:?}\n{}", describe(trace));
             assert!(bytes.is_some() || level == Ok(WitnessLevel::Causal), "{witness:?}\n{}", describe(trace));
-            assert!(values_hold(trace, &witness.order, bytes.unwrap_or(&Bytes::default())), "{witness:?}\n{}", describe(trace));
+            assert!(bytes.unwrap_or(&Contents::default()).hold(trace, &witness.order), "{witness:?}\n{}", describe(trace));
             Some(level == Ok(WitnessLevel::Causal))
         }
         Decision::Refuted => None,
@@ -153,18 +101,19 @@ fn decided(
     }
 }
 
-fn check(trace: &Trace, bytes: Option<&Bytes>, tally: &mut Tally) {
+fn check(trace: &Trace, bytes: Option<&Contents>, tally: &mut Tally) {
     let memory = SharedMemory::new(trace);
     let index = Index::new(trace, &memory);
     let closures = Closures::new(&index);
-    let facts = Facts::new(&index, &memory, bytes.map(|bytes| &bytes.values));
-    let nothing = Bytes::default();
+    let values = bytes.map(values_of);
+    let facts = Facts::new(&index, &memory, values.as_ref());
+    let nothing = Contents::default();
     let expected: Reachable = reachable_if(trace, Rules::CAUSAL, &|sight| bytes.unwrap_or(&nothing).may_see(trace, sight));
     for (first, second) in pairs(trace) {
         let candidate = CandidateKind::Race { first, second };
         let decision = decided(&facts, trace, &candidate, bytes, tally);
         let real = expected.races.contains(&(first, second));
-        assert_eq!(decision.is_some(), real, "{candidate:?}\n{}\n{:?}", describe(trace), bytes.map(|bytes| &bytes.values));
+        assert_eq!(decision.is_some(), real, "{candidate:?}\n{}\n{:?}", describe(trace), values);
         match exact::decide(&closures, &memory, &[first, second], &exact::Limits::NONE) {
             exact::Decision::Witness(_) => assert!(real, "exact finds more: {candidate:?}\n{}", describe(trace)),
             exact::Decision::Refuted => {
@@ -176,6 +125,25 @@ fn check(trace: &Trace, bytes: Option<&Bytes>, tally: &mut Tally) {
         tally.pairs += 1;
         tally.races += usize::from(real);
         tally.refuted += usize::from(!real);
+    }
+    let mut triples = triples(trace);
+    triples.truncate(MOST_TRIPLES);
+    let between = come_between(trace, Rules::CAUSAL, &triples, &|sight| bytes.unwrap_or(&nothing).may_see(trace, sight));
+    for triple in triples {
+        match comes_between(&facts, triple, &Limits::NONE, Deadline::NEVER).decision {
+            Decision::Witness(order) => {
+                assert!(between.contains(&triple), "{triple:?}\n{}", describe(trace));
+                assert!(bytes.unwrap_or(&nothing).hold(trace, &order), "{order:?}\n{}", describe(trace));
+                let place = |event| order.iter().position(|&other| other == event);
+                assert!(place(triple[0]).is_some() && place(triple[0]) < place(triple[1]) && place(triple[2]).is_none());
+                tally.between += 1;
+            }
+            Decision::Refuted => {
+                assert!(!between.contains(&triple), "{triple:?}\n{}", describe(trace));
+                tally.not_between += 1;
+            }
+            other @ Decision::Undecided => panic!("{other:?} without limits: {triple:?}\n{}", describe(trace)),
+        }
     }
     let graph = LockGraph::new(trace);
     let condition =
@@ -215,11 +183,12 @@ fn every_trace_of_one_lock() {
     for length in 2..=5 {
         enumerate(3, length, &alphabet, &mut |trace| {
             check(&trace, None, &mut tally);
-            let values = Bytes::random(&trace, tally.pairs as u64, 8);
+            let values = Contents::random(&trace, tally.pairs as u64, 8);
             check(&trace, Some(&values), &mut tally);
         });
     }
     assert!(tally.races > 1000 && tally.refuted > 100 && tally.by_value > 10, "{tally:?}");
+    assert!(tally.between > 100 && tally.not_between > 100, "{tally:?}");
 }
 
 fn shape(seed: u64, events: usize) -> Shape {
@@ -285,7 +254,7 @@ fn random_traces_with_values() {
     for seed in 0..3000u64 {
         let trace = random(seed, shape(seed, 9));
         let known = if seed.is_multiple_of(3) { 6 } else { 8 };
-        check(&trace, Some(&Bytes::random(&trace, seed, known)), &mut tally);
+        check(&trace, Some(&Contents::random(&trace, seed, known)), &mut tally);
     }
     assert!(tally.races > 1000 && tally.refuted > 1000 && tally.by_value > 100, "{tally:?}");
 }

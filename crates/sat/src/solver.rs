@@ -159,6 +159,10 @@ impl Solver {
         &self.problem
     }
 
+    pub fn into_problem(self) -> Problem {
+        self.problem
+    }
+
     /// The problem, to add to it.
     pub const fn problem_mut(&mut self) -> &mut Problem {
         &mut self.problem

@@ -1,62 +1,46 @@
-//! Calls into libraries without instrumentation: which races of which technique are true and which are false alarms, after
-//! Rajagopalan, "Fast and Precise On-the-Fly Data Race Detection", thesis, 2016, §5.2.
-//!
-//! What is fair. All techniques see the same recordings, under the same seeds, and what one reports of any of them counts.
-//! Ground truth is in the sources of `tests/programs/unseen` and `tests/programs/installed`: marked places, which pairs of them
-//! race (`// race:`), and which the
-//! library orders (`// ordered:`). *HB* and *CP* are the linear analyses. *MC* is prediction as if the calls ordered nothing,
-//! *Caveat 0* as if each reached everything, *RDIT* with what was recorded of them.
+//! Libraries without instrumentation, and exact decisions, after Rajagopalan, "Fast and Precise On-the-Fly Data Race Detection",
+//! thesis, 2016, chapters 4 and 5: one part each, which says what is fair.
 
+mod agreement;
+mod caveats;
+mod claims;
+mod differences;
+mod exact;
+mod injected;
 mod overhead;
+mod programs;
+mod real;
+mod smt;
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
-use crate::common::compile::succeed;
-use crate::common::debian;
-pub use crate::common::options::Selecting as Options;
-use crate::common::table::Table;
-use anyhow::{Context as _, Result, bail};
-use overhead::{Cost, flags};
-use rashomon_event::{Address, CandidateKind, SiteId, Trace};
-use rashomon_trace::Recording;
+use crate::common::options::Selecting;
+use agreement::Agreement;
+use anyhow::{Result, bail};
+use claims::{Claim, Claims};
+use differences::Difference;
+use injected::Times;
+use overhead::Cost;
+use programs::Row;
+use real::Real;
 use serde::Serialize;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use smt::Z3;
+use std::path::PathBuf;
 use xtask::workspace;
 
 /// Recordings of each program.
 const SEEDS: u32 = 8;
-const TECHNIQUES: [&str; 5] = ["HB", "CP", "MC", "Caveat 0", "RDIT"];
-const RDIT: usize = 4;
-/// The name of the library that is built with a program of `unseen`.
-const LIBRARY: &str = "libpart.so";
-/// Of programs of `installed`: the name for pkg-config, Debian's package, the library.
-const PACKAGES: [(&str, &str, &str); 2] =
-    [("glib-2.0", "libglib2.0-dev", "libglib-2.0.so.0"), ("libuv", "libuv1-dev", "libuv.so.1")];
-/// The program in which plain techniques have to raise the published false alarms.
-const ACCOUNT: &str = "account";
+/// Parts that are no programs, for `--only`.
+const EXACTNESS: &str = "exactness";
+const DECISIONS: &str = "decisions";
 
-/// Two marked places.
-type Pair = (u32, u32);
-
-#[derive(Debug, Serialize)]
-struct Row {
-    program: String,
-    /// Pairs that race.
-    races: usize,
-    /// By technique, in the order of [`TECHNIQUES`].
-    reported: Vec<Reported>,
-    /// Of the races, those that `check` proves; and what it proves besides.
-    proven: usize,
-    proven_false: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Reported {
-    true_races: usize,
-    false_races: usize,
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Folder of traces with known answers; without it `tests/corpora`.
+    #[arg(long)]
+    pub corpora: Option<PathBuf>,
+    #[command(flatten)]
+    pub selecting: Selecting,
 }
 
 #[derive(Debug, Serialize)]
@@ -67,267 +51,80 @@ struct Report<'a> {
     programs: &'a [Row],
     /// What it costs to record calls.
     costs: &'a [Cost],
+    real: &'a [Real],
+    exactness: &'a [exact::Tally],
+    claims: &'a [Claim],
+    agreement: Option<Agreement>,
+    /// Traces of which the answer rests on values, explained.
+    differences: &'a [Difference],
+    decisions: &'a [Times],
     bars: &'a [Bar],
 }
 
 pub fn run(options: &Options) -> Result<bool> {
-    let tool = workspace::build_tool()?;
-    let mut names = Vec::new();
-    for folder in ["tests/programs/unseen", "tests/programs/installed"] {
-        let sources = workspace::root().join(folder);
-        let files = std::fs::read_dir(&sources).with_context(|| format!("cannot read {}", sources.display()))?;
-        names.extend(files.map(|file| Ok(file?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?);
+    let Selecting { only, quick, json } = &options.selecting;
+    let (only, quick) = (only.as_deref(), *quick);
+    let sources = programs::sources(only)?;
+    let measured = overhead::selected(only);
+    let wants = |part: &str| only.is_none_or(|only| part.contains(only));
+    if sources.is_empty() && measured.is_empty() && ![EXACTNESS, DECISIONS].into_iter().any(wants) {
+        bail!("no program's name contains that (tests/programs/unseen and installed), nor {EXACTNESS} or {DECISIONS}");
     }
-    names.retain(|path| {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        options.only.as_deref().is_none_or(|part| name.contains(part))
-    });
-    names.sort_unstable();
-    let measured = overhead::selected(options.only.as_deref());
-    if names.is_empty() && measured.is_empty() {
-        bail!("no program's name contains that; they are in tests/programs/unseen and tests/programs/installed");
+    let mut bars = Vec::new();
+    let recordings = if quick { 2 } else { SEEDS };
+    let (mut rows, mut costs, mut reals) = (Vec::new(), Vec::new(), Vec::new());
+    if !sources.is_empty() || !measured.is_empty() {
+        let tool = workspace::build_tool()?;
+        rows = sources.iter().map(|source| programs::row(&tool, source, recordings)).collect::<Result<Vec<_>>>()?;
+        costs = overhead::costs(&tool, &measured, quick)?;
+        reals = real::run(&tool, &measured, quick)?;
+        bars.extend(programs::bars(&rows, only.is_none()).into_iter().chain(overhead::bars(&costs)).chain(real::bars(&reals)));
     }
-    let recordings = if options.quick { 2 } else { SEEDS };
-    let rows = names.iter().map(|source| row(&tool, source, recordings)).collect::<Result<Vec<_>>>()?;
-    let costs = overhead::costs(&tool, &measured, options.quick)?;
-    let mut bars = if rows.is_empty() { Vec::new() } else { bars(&rows) };
-    bars.extend(overhead::bars(&costs));
-    let command = command_line();
-    let report = Report { evaluation: "causality", command, recordings, programs: &rows, costs: &costs, bars: &bars };
-    bar::finish(&report, &bars, options.json, || print(&report))
-}
-
-/// A program and its library, built in a folder.
-struct Subject {
-    folder: tempfile::TempDir,
-    source: PathBuf,
-    /// Marked places by line.
-    marks: BTreeMap<u64, u32>,
-    races: BTreeSet<Pair>,
-    library: String,
-}
-
-impl Subject {
-    fn build(tool: &Path, source: &Path) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("rashomon-evaluate-").tempdir()?;
-        let text = std::fs::read_to_string(source)?;
-        let at = |name: &str| folder.path().join(name);
-        let mut compile = Command::new(tool);
-        compile.args(["cc", "-g", "-O1", "-w", "-pthread", "-o"]).arg(at("program")).arg(source);
-        let library = if let Some(package) = text.lines().find_map(|line| line.strip_prefix("// package: ")) {
-            let (_, debian, library) = PACKAGES.into_iter().find(|it| it.0 == package).context("no such package is known")?;
-            debian::provide(&[(debian, flags(package).is_ok())])?;
-            compile.args(flags(package)?);
-            library
-        } else {
-            let options = ["-O1", "-w", "-DLIBRARY", "-shared", "-fPIC", "-pthread", "-Wl,-soname,libpart.so", "-o"];
-            succeed(Command::new("gcc").args(options).arg(at(LIBRARY)).arg(source))?;
-            compile.arg(at(LIBRARY)).arg(format!("-Wl,-rpath,{}", folder.path().display()));
-            LIBRARY
-        };
-        succeed(&mut compile)?;
-        let mark = |line: &str| line.rsplit_once("// @")?.1.parse().ok();
-        let marks = (1..).zip(text.lines()).filter_map(|(number, line)| Some((number, mark(line)?))).collect();
-        let pair = |line: &str| {
-            let (one, other) = line.strip_prefix("// race: ")?.split_once(' ')?;
-            Some(sorted(one.parse().ok()?, other.parse().ok()?))
-        };
-        let races = text.lines().filter_map(pair).collect();
-        Ok(Self { folder, source: source.to_path_buf(), marks, races, library: library.to_owned() })
+    let mut solver = [EXACTNESS, DECISIONS].into_iter().any(wants).then(Z3::start).flatten();
+    let (mut tallies, mut agreement, mut differences, mut claims) = (Vec::new(), None, Vec::new(), Claims::default());
+    if wants(EXACTNESS) {
+        tallies = exact::run(quick)?;
+        claims = exact::claims(&tallies);
+        agreement = solver.as_mut().map(|solver| agreement::run(solver, quick, &mut claims)).transpose()?;
+        differences = differences::run(&mut claims);
+        bars.extend(exact::CLAIMS.into_iter().chain([differences::EXPLAINED, agreement::AGREES]).map(|name| claims.bar(name)));
     }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+    let mut times = Vec::new();
+    if wants(DECISIONS) {
+        times = injected::run(options.corpora.as_deref(), solver.as_mut(), quick, &mut claims)?;
+        bars.extend(injected::bars(&times));
+        bars.push(claims.bar(injected::AGREES));
     }
-
-    /// The marked place at each offset into the program behind an instruction, 0 where none is.
-    fn places(&self, offsets: &[u64]) -> Result<Vec<u32>> {
-        if offsets.is_empty() {
-            return Ok(Vec::new());
-        }
-        let inside = offsets.iter().map(|offset| format!("{:#x}", offset.saturating_sub(1)));
-        let output = Command::new("addr2line").arg("-e").arg(self.path("program")).args(inside).output();
-        let output = output.context("cannot start addr2line, which is part of binutils")?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let name = self.source.file_name().unwrap_or_default().to_string_lossy();
-        let place = |line: &str| {
-            let (file, rest) = line.rsplit_once(':')?;
-            let number = rest.split(' ').next()?.parse().ok()?;
-            self.marks.get(&number).copied().filter(|_| file.ends_with(name.as_ref()))
-        };
-        let places: Vec<u32> = text.lines().map(|line| place(line).unwrap_or(0)).collect();
-        if places.len() != offsets.len() {
-            bail!("addr2line answered {} of {} questions", places.len(), offsets.len());
-        }
-        Ok(places)
-    }
-
-    fn pairs_of_offsets(&self, offsets: &[u64]) -> Result<BTreeSet<Pair>> {
-        Ok(self.places(offsets)?.chunks_exact(2).map(|pair| sorted(pair[0], pair[1])).collect())
-    }
-
-    /// The pairs of findings with one of these verdicts.
-    fn pairs_of_report(&self, report: &Path, verdicts: &[&str]) -> Result<BTreeSet<Pair>> {
-        let report: Value = serde_json::from_slice(&std::fs::read(report)?)?;
-        let name = self.source.file_name().unwrap_or_default().to_string_lossy();
-        let place = |side: &Value| {
-            let mut frames = side["stack"].as_array().into_iter().flatten();
-            let own = frames.find(|frame| frame["file"].as_str().is_some_and(|file| file.ends_with(name.as_ref())));
-            own.and_then(|frame| self.marks.get(&frame["line"].as_u64()?)).copied().unwrap_or(0)
-        };
-        let findings = report["findings"].as_array().into_iter().flatten();
-        let races = findings.filter(|finding| finding["kind"] == "data-race");
-        let wanted = races.filter(|finding| finding["verdict"].as_str().is_some_and(|verdict| verdicts.contains(&verdict)));
-        Ok(wanted.map(|finding| sorted(place(&finding["sides"][0]), place(&finding["sides"][1]))).collect())
-    }
-}
-
-fn sorted(one: u32, other: u32) -> Pair {
-    (one.min(other), one.max(other))
-}
-
-fn row(tool: &Path, source: &Path, recordings: u32) -> Result<Row> {
-    let subject = Subject::build(tool, source)?;
-    let mut found = vec![BTreeSet::new(); TECHNIQUES.len()];
-    for seed in 1..=recordings {
-        let store = subject.path(&format!("store-{seed}"));
-        let seed = seed.to_string();
-        let mut record = Command::new(tool);
-        record.args(["--quiet", "record", "--seed", &seed, "--output"]).arg(&store).arg("--");
-        record.arg(subject.path("program"));
-        // The program's exit code is the command's: account fails where its race loses a deposit.
-        record.output().with_context(|| format!("cannot start {}", tool.display()))?;
-        for (technique, pairs) in found.iter_mut().zip(reports(tool, &subject, &store)?) {
-            technique.extend(pairs);
-        }
-    }
-    let report = subject.path("check.json");
-    let mut check = Command::new(tool);
-    check.args(["--quiet", "check", "--engines", "force", "--budget", "30", "--json"]).arg(&report);
-    check.arg("--output").arg(subject.path("check")).arg("--").arg(subject.path("program"));
-    check.output().with_context(|| format!("cannot start {}", tool.display()))?;
-    let proven = subject.pairs_of_report(&report, &["proven"])?;
-    let count = |pairs: &BTreeSet<Pair>| Reported {
-        true_races: pairs.intersection(&subject.races).count(),
-        false_races: pairs.difference(&subject.races).count(),
+    let report = Report {
+        evaluation: "causality",
+        command: command_line(),
+        recordings,
+        programs: &rows,
+        costs: &costs,
+        real: &reals,
+        exactness: &tallies,
+        claims: &claims.0,
+        agreement,
+        differences: &differences,
+        decisions: &times,
+        bars: &bars,
     };
-    let of_check = count(&proven);
-    let program = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    eprintln!("{program}: {} of {} proven", of_check.true_races, subject.races.len());
-    Ok(Row {
-        program,
-        races: subject.races.len(),
-        reported: found.iter().map(count).collect(),
-        proven: of_check.true_races,
-        proven_false: of_check.false_races,
-    })
+    bar::finish(&report, &bars, *json, || print(&report, solver.is_some()))
 }
 
-/// What each technique reports of a recording.
-fn reports(tool: &Path, subject: &Subject, store: &Path) -> Result<Vec<BTreeSet<Pair>>> {
-    let linear = |analysis: &str| -> Result<BTreeSet<Pair>> {
-        let mut command = Command::new(tool);
-        let output = command.args(["--quiet", "analyse", "--analysis", analysis]).arg(store).output()?;
-        subject.pairs_of_offsets(&offsets_in(&String::from_utf8_lossy(&output.stdout)))
-    };
-    let predicted = |further: &[&str]| -> Result<BTreeSet<Pair>> {
-        let report = subject.path("predict.json");
-        let mut command = Command::new(tool);
-        command.args(["--quiet", "predict"]).args(further).arg("--json").arg(&report).arg(store);
-        succeed(&mut command)?;
-        subject.pairs_of_report(&report, &["predicted", "proven"])
-    };
-    let (hb, cp, rdit) = (linear("hb")?, linear("cp")?, predicted(&[])?);
-    let barriers = subject.pairs_of_offsets(&under_barriers(&store.join("recording-0"))?)?;
-    // The last one: the store remembers whom it trusts.
-    let plain = predicted(&["--trust-library", &subject.library])?;
-    Ok(vec![hb, cp, plain, barriers, rdit])
-}
-
-/// `… program+0x1b1bc5 (thread 0, event 3) and program+0x1b1b84 (thread 1, event 8), 1 ×`
-fn offsets_in(text: &str) -> Vec<u64> {
-    let offset = |place: &str| {
-        let digits = place.split_once("program+0x")?.1.split(' ').next()?;
-        u64::from_str_radix(digits, 16).ok()
-    };
-    let pair = |line: &str| {
-        let (one, other) = line.split_once(" and ")?;
-        Some([offset(one)?, offset(other)?])
-    };
-    text.lines().filter_map(pair).flatten().collect()
-}
-
-/// The races that a recording predicts if every call may have ordered everything: two offsets each.
-fn under_barriers(recording: &Path) -> Result<Vec<u64>> {
-    let mut loaded = Recording::open(recording)?.load()?;
-    let trace = &mut loaded.trace;
-    let mut gaps = trace.gaps.clone();
-    for gap in &mut gaps {
-        gap.reach = vec![(Address(0), u64::MAX)];
+fn print(report: &Report<'_>, has_solver: bool) {
+    println!("{}\n", report.command);
+    if !report.programs.is_empty() {
+        programs::print(report.programs, report.recordings);
     }
-    trace.kept = rashomon_order::kept(trace, &gaps);
-    let mut offsets = Vec::new();
-    for prediction in rashomon_predict::predict(trace, &rashomon_predict::Options::default()).findings {
-        let CandidateKind::Race { first, second } = prediction.candidate.kind else { continue };
-        let accepted = prediction.witness.is_some_and(|witness| rashomon_witness::check(trace, &witness).is_ok());
-        if accepted {
-            offsets.extend([first, second].map(|event| offset_of(trace, trace.event(event).site)));
-        }
-    }
-    Ok(offsets)
-}
-
-/// Into the program; the library has no events.
-fn offset_of(trace: &Trace, site: SiteId) -> u64 {
-    trace.site(site).offset
-}
-
-fn bars(rows: &[Row]) -> Vec<Bar> {
-    let total = |of: &dyn Fn(&Row) -> usize| rows.iter().map(of).sum::<usize>();
-    let races = total(&|row| row.races);
-    let found = total(&|row| row.reported[RDIT].true_races);
-    let wrong = total(&|row| row.reported[RDIT].false_races);
-    let (proven, proven_wrong) = (total(&|row| row.proven), total(&|row| row.proven_false));
-    let mut bars = vec![
-        Bar::holds("RDIT reports no false race", wrong == 0, wrong.to_string()),
-        Bar::holds("RDIT reports 90 % of the true ones", 10 * found >= 9 * races, format!("{found} of {races}")),
-        Bar::holds(
-            "check proves what RDIT reports, and nothing else",
-            proven >= found && proven_wrong == 0,
-            format!("{proven} and {proven_wrong}"),
-        ),
-    ];
-    if let Some(account) = rows.iter().find(|row| row.program == ACCOUNT) {
-        let loud = account.reported[..3].iter().all(|reported| reported.false_races > 0);
-        let exact = account.reported[RDIT].true_races == 1 && account.reported[RDIT].false_races == 0;
-        let name = "Account: HB, CP and MC report false races, RDIT the true one alone";
-        bars.push(Bar::holds(name, loud && exact, if loud && exact { "yes" } else { "no" }.into()));
-    }
-    bars
-}
-
-fn print(report: &Report<'_>) {
-    println!("{}: {} recordings of each program; true and false races\n", report.command, report.recordings);
-    let mut titles = vec!["program", "races"];
-    titles.extend(TECHNIQUES);
-    titles.push("proven");
-    let mut table = Table::new(&titles);
-    let cell = |reported: &Reported| format!("{} {}", reported.true_races, reported.false_races);
-    let mut sums = vec![Reported::default(); TECHNIQUES.len()];
-    for row in report.programs {
-        for (sum, reported) in sums.iter_mut().zip(&row.reported) {
-            sum.true_races += reported.true_races;
-            sum.false_races += reported.false_races;
-        }
-        let cells = row.reported.iter().map(cell);
-        let ends = format!("{} {}", row.proven, row.proven_false);
-        table.row([row.program.clone(), row.races.to_string()].into_iter().chain(cells).chain([ends]).collect());
-    }
-    let total = |of: &dyn Fn(&Row) -> usize| report.programs.iter().map(of).sum::<usize>();
-    let ends = format!("{} {}", total(&|row| row.proven), total(&|row| row.proven_false));
-    let all = ["total".to_owned(), total(&|row| row.races).to_string()];
-    table.row(all.into_iter().chain(sums.iter().map(cell)).chain([ends]).collect());
-    table.print();
-    println!();
     overhead::print(report.costs);
+    real::print(report.real);
+    if !report.exactness.is_empty() {
+        exact::print(report.exactness, report.claims);
+        agreement::print(report.agreement);
+        differences::print(report.differences);
+    }
+    if !report.decisions.is_empty() {
+        injected::print(report.decisions, has_solver);
+    }
 }

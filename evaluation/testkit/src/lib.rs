@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod builder;
+pub mod contents;
 pub mod cuts;
 pub mod describe;
 pub mod enumerate;
@@ -13,9 +14,10 @@ pub mod reversal;
 pub mod text;
 
 pub use builder::TraceBuilder;
+pub use contents::Contents;
 pub use describe::describe;
 pub use enumerate::enumerate;
 pub use gaps::add_gaps;
-pub use oracle::{Reachable, Rules, Sight, reachable, reachable_if};
+pub use oracle::{MOST_TRIPLES, Reachable, Rules, Sight, come_between, reachable, reachable_if};
 pub use random::{Features, Shape, SplitMix, large, random};
 pub use text::{Labelled, ParseError, parse};

@@ -4,6 +4,10 @@
 //! came before their waiter). Everything else is derived anew from the events that ran: slow, obvious, and written without a look
 //! at the witness checker or the predictor, whose oracle it is. At most 64 events.
 
+mod between;
+
+pub use between::{MOST_TRIPLES, come_between};
+
 use rashomon_event::{Address, EventIndex, EventKind, Gap, LockMode, ThreadId, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -286,18 +290,18 @@ impl<'t> Oracle<'t> {
         Some(next)
     }
 
+    /// Of an event that is the next one of its thread: whether that has been created, and what calls into unseen code may have
+    /// ordered before it has run.
+    fn may_be_next(&self, state: &State, index: u32) -> bool {
+        let thread = self.trace.events[index as usize].thread;
+        let events = self.trace.events.iter().enumerate();
+        let mut forks = events.filter(|(_, other)| other.kind == EventKind::Fork { child: thread });
+        forks.all(|(fork, _)| state.ran >> fork & 1 == 1) && self.unseen_ran(state, index)
+    }
+
     fn observe(&self, state: &State, reachable: &mut Reachable) {
-        let started = |event: &u32| {
-            let thread = self.trace.events[*event as usize].thread;
-            !self
-                .trace
-                .events
-                .iter()
-                .enumerate()
-                .any(|(fork, other)| other.kind == EventKind::Fork { child: thread } && state.ran >> fork & 1 == 0)
-        };
-        let next: Vec<u32> = (0..self.threads.len()).filter_map(|thread| self.next(state, thread)).filter(started).collect();
-        let next: Vec<u32> = next.into_iter().filter(|&event| self.unseen_ran(state, event)).collect();
+        let next = (0..self.threads.len()).filter_map(|thread| self.next(state, thread));
+        let next: Vec<u32> = next.filter(|&event| self.may_be_next(state, event)).collect();
         for &one in &next {
             for &other in &next {
                 if let (Some(a), Some(b)) = (self.trace.events[one as usize].access(), self.trace.events[other as usize].access())

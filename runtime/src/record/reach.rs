@@ -20,6 +20,7 @@
 use crate::record::places::{PlaceId, Places};
 use crate::system::lock::RawLock;
 use crate::system::memory::{List, Map};
+use core::arch::x86_64::__m128i;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use rashomon_abi::record::{MAX_ARGUMENTS, reach};
 use rashomon_logic::extent::{Extent, GROUP};
@@ -297,23 +298,29 @@ fn sort<'a>(numbers: &[u32], into: &'a mut List<u32>) -> &'a [u32] {
 ///
 /// # Safety
 /// The memory can be read. Others may write it meanwhile.
+#[inline]
 unsafe fn each_candidate(start: u64, bytes: u64, extent: Extent, mut visit: impl FnMut(u64)) {
     const BYTES: u64 = 8 * GROUP as u64;
     let (mut at, end) = (start.next_multiple_of(8), (start + bytes) & !7);
+    // SAFETY: by the contract.
+    let word_at = |at: u64| Some(unsafe { (at as *const u64).read_volatile() }).filter(|&word| extent.has(word));
+    if at < end && !at.is_multiple_of(16) {
+        word_at(at).into_iter().for_each(&mut visit);
+        at += 8;
+    }
     while at + BYTES <= end {
-        // SAFETY: by the contract.
-        let words = unsafe { (at as *const [u64; GROUP]).read_volatile() };
+        // SAFETY: by the contract; a multiple of 16. Vectors are words, whatever they hold.
+        let words = unsafe {
+            let pairs = at as *const __m128i;
+            core::mem::transmute::<[__m128i; GROUP / 2], [u64; GROUP]>([0, 1, 2, 3].map(|pair| pairs.add(pair).read_volatile()))
+        };
         if extent.has_any(&words) {
             words.into_iter().filter(|&word| extent.has(word)).for_each(&mut visit);
         }
         at += BYTES;
     }
     while at < end {
-        // SAFETY: by the contract.
-        let word = unsafe { (at as *const u64).read_volatile() };
-        if extent.has(word) {
-            visit(word);
-        }
+        word_at(at).into_iter().for_each(&mut visit);
         at += 8;
     }
 }

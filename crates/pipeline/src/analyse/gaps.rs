@@ -19,7 +19,7 @@ pub fn heed(loaded: &mut LoadedTrace, trusted: &[String]) {
 
 /// The calls that may order something, by their places in [`Trace::gaps`], with whole variables for what they reach. `trusted`:
 /// see [`is_trusted`]; calls of such libraries order nothing, nor do those that it leaves out ([`Calls`]).
-pub(crate) fn heeded(loaded: &LoadedTrace, trusted: &[String]) -> Vec<(usize, Gap)> {
+pub fn heeded(loaded: &LoadedTrace, trusted: &[String]) -> Vec<(usize, Gap)> {
     let trace = &loaded.trace;
     if trace.gaps.is_empty() {
         return Vec::new();

@@ -8,6 +8,7 @@
 //! What is said at once is linear in the slice, semaphores apart: their takes are matched with posts. That sections of one lock
 //! exclude each other and that no write interferes with a read is said where a model disregards it ([`super::refine`]).
 
+use super::Target;
 use super::facts::{Bytes, Facts};
 use crate::closure::Cut;
 use crate::index::{Effect, NEVER};
@@ -70,7 +71,7 @@ pub struct Encoding<'f, 'a, 't> {
 
 impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
     /// At most so many nodes.
-    pub fn new(facts: &'f Facts<'a, 't>, goals: &[EventIndex], cut: Cut, most: usize) -> Result<Self, TooLarge> {
+    pub fn new(facts: &'f Facts<'a, 't>, target: Target<'_>, cut: Cut, most: usize) -> Result<Self, TooLarge> {
         let threads = cut.len();
         let mut encoding = Self {
             facts,
@@ -83,16 +84,17 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             before: FxHashMap::default(),
             excluded: FxHashSet::default(),
         };
-        for &goal in goals {
+        for &goal in target.goals {
             let (thread, at) = facts.index.place(goal);
             // Of two goals of one thread none but the first can be next.
             if encoding.goals[thread as usize].replace(at).is_some_and(|other| other != at) {
                 encoding.problem().clause(&[]);
             }
         }
-        encoding.nodes(most)?;
+        encoding.nodes(target, most)?;
         encoding.structure();
-        encoding.goals(goals);
+        encoding.goals(target.goals);
+        encoding.orders(target.orders);
         encoding.waits();
         encoding.memory();
         encoding.semaphores()?;
@@ -113,10 +115,13 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         nodes.binary_search_by_key(&at, |&(at, _)| at).ok().map(|place| nodes[place].1)
     }
 
-    fn nodes(&mut self, most: usize) -> Result<(), TooLarge> {
+    fn nodes(&mut self, target: Target<'_>, most: usize) -> Result<(), TooLarge> {
         let index = self.facts.index;
         let mut all: Vec<(EventIndex, u32, u32, Effect)> = Vec::new();
         let mut needed: Vec<FxHashSet<u32>> = vec![FxHashSet::default(); self.cut.len()];
+        for (thread, at) in target.orders.iter().flat_map(|&(one, other)| [index.place(one), index.place(other)]) {
+            needed[thread as usize].insert(at);
+        }
         for thread in 0..self.cut.len() {
             for need in index.structure.of(thread).iter().take_while(|need| need.at < self.cut[thread]) {
                 needed[thread].insert(need.at);
@@ -197,6 +202,15 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             }
             for needed in index.needed_at(goal) {
                 self.require(&[], needed);
+            }
+        }
+    }
+
+    fn orders(&mut self, orders: &[(EventIndex, EventIndex)]) {
+        for &(one, other) in orders {
+            let numbers = [one, other].map(|event| self.require(&[], self.facts.index.place(event)));
+            if let [Some(one), Some(other)] = numbers {
+                self.problem().edge(Self::node(one), Self::node(other));
             }
         }
     }

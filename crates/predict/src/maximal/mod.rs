@@ -28,7 +28,7 @@ use crate::closure::Cut;
 use crate::regroup::{Order, regroup};
 use encode::{Encoding, TooLarge};
 use rashomon_event::{Deadline, EventIndex};
-use rashomon_sat::{Answer, Model, Statistics, proof};
+use rashomon_sat::{Answer, Model, Problem, Statistics, proof};
 
 /// What a decision may cost.
 #[derive(Clone, Copy, Debug)]
@@ -73,25 +73,66 @@ pub struct Cost {
     pub solver: Statistics,
 }
 
+/// What a reordering has to show.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'q> {
+    /// Events of different threads that are all to be next.
+    pub goals: &'q [EventIndex],
+    /// Events that have to run before, the first of each pair earlier than the second.
+    pub orders: &'q [(EventIndex, EventIndex)],
+}
+
+impl<'q> Target<'q> {
+    pub const fn next(goals: &'q [EventIndex]) -> Self {
+        Self { goals, orders: &[] }
+    }
+}
+
+/// A decision, and what it came down to.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    pub decision: Decision,
+    pub cost: Cost,
+    /// With all rules that were added until the answer. `None`: there was no time for one, or no room.
+    pub problem: Option<Problem>,
+}
+
 /// Whether the goals, events of different threads, can all be next.
 pub fn decide(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Limits, deadline: Deadline) -> (Decision, Cost) {
+    let Examined { decision, cost, .. } = examine(facts, Target::next(goals), limits, deadline);
+    (decision, cost)
+}
+
+/// Whether an access of another thread can come between two of one thread, with the second one next.
+pub fn comes_between(
+    facts: &Facts<'_, '_>,
+    [first, between, second]: [EventIndex; 3],
+    limits: &Limits,
+    deadline: Deadline,
+) -> Examined {
+    examine(facts, Target { goals: &[second], orders: &[(first, between)] }, limits, deadline)
+}
+
+/// Decides, and tells of what.
+pub fn examine(facts: &Facts<'_, '_>, target: Target<'_>, limits: &Limits, deadline: Deadline) -> Examined {
     let mut cost = Cost::default();
-    let Some(cut) = slice::slice(facts, goals, deadline) else { return (Decision::Undecided, cost) };
-    let mut encoding = match Encoding::new(facts, goals, cut, limits.events) {
+    let undecided = Examined { decision: Decision::Undecided, cost, problem: None };
+    let Some(cut) = slice::slice(facts, target, deadline) else { return undecided };
+    let mut encoding = match Encoding::new(facts, target, cut, limits.events) {
         Ok(encoding) => encoding,
-        Err(TooLarge) => return (Decision::Undecided, cost),
+        Err(TooLarge) => return undecided,
     };
-    let decision = search(&mut encoding, goals, limits, deadline, &mut cost);
+    let decision = search(&mut encoding, target, limits, deadline, &mut cost);
     cost.events = encoding.steps.len();
     cost.variables = encoding.solver.problem().variables();
     cost.clauses = encoding.solver.problem().clauses().len();
     cost.solver = *encoding.solver.statistics();
-    (decision, cost)
+    Examined { decision, cost, problem: Some(encoding.solver.into_problem()) }
 }
 
 fn search(
     encoding: &mut Encoding<'_, '_, '_>,
-    goals: &[EventIndex],
+    target: Target<'_>,
     limits: &Limits,
     deadline: Deadline,
     cost: &mut Cost,
@@ -107,7 +148,7 @@ fn search(
             }
             Answer::Sat(model) => {
                 if refine::refine(encoding, &model) == 0 {
-                    return Decision::Witness(witness(encoding, goals, &model));
+                    return Decision::Witness(witness(encoding, target, &model));
                 }
             }
         }
@@ -116,7 +157,7 @@ fn search(
 }
 
 /// The model's order with the events that have no node, and with few context switches.
-fn witness(encoding: &Encoding<'_, '_, '_>, goals: &[EventIndex], model: &Model) -> Vec<EventIndex> {
+fn witness(encoding: &Encoding<'_, '_, '_>, target: Target<'_>, model: &Model) -> Vec<EventIndex> {
     let index = encoding.facts.index;
     let mut cut: Cut = vec![0; encoding.cut.len()];
     let mut order = Vec::new();
@@ -128,10 +169,12 @@ fn witness(encoding: &Encoding<'_, '_, '_>, goals: &[EventIndex], model: &Model)
         let (thread, at) = index.place(step.event);
         advance(thread, at + 1, &mut cut, &mut order);
     }
-    for &goal in goals {
+    for &goal in target.goals {
         let (thread, at) = index.place(goal);
         advance(thread, at, &mut cut, &mut order);
     }
     let constraints = Order::of(index, encoding.facts.memory, &cut, order.iter().copied());
-    regroup(index, &cut, &[&index.instances, &constraints]).unwrap_or(order)
+    let place = |order: &[EventIndex], event: EventIndex| order.iter().position(|&other| other == event);
+    let shows = |order: &Vec<EventIndex>| target.orders.iter().all(|&(one, other)| place(order, one) < place(order, other));
+    regroup(index, &cut, &[&index.instances, &constraints]).filter(shows).unwrap_or(order)
 }

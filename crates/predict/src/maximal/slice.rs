@@ -1,11 +1,13 @@
 //! The backward slice of goals: how far each thread can matter.
 //!
-//! Computed: the least cut that holds what the goals need and is closed under program order, the structural needs of its events,
-//! the writes that its reads may see, the ends of its sections and the posts of its takes. Nothing runs at or behind a goal.
+//! Computed: the least cut that holds what the goals need and what has to run, and is closed under program order, the structural
+//! needs of its events, the writes that its reads may see, the ends of its sections and the posts of its takes. Nothing runs at
+//! or behind a goal.
 //!
 //! A witness that leaves the slice, restricted to it, is a witness still: reads keep the writes they see and no write is added
 //! in between, sections that began inside end inside, and a take left out leaves more for the others.
 
+use super::Target;
 use super::facts::Facts;
 use crate::closure::Cut;
 use crate::index::{Effect, NEVER};
@@ -31,16 +33,19 @@ impl Slice {
 }
 
 /// `None`: the deadline has passed.
-pub fn slice(facts: &Facts<'_, '_>, goals: &[EventIndex], deadline: Deadline) -> Option<Cut> {
+pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, deadline: Deadline) -> Option<Cut> {
     let index = facts.index;
     let threads = index.threads.len();
     let most = index.threads.iter().map(|events| events.len() as u32).collect();
     let mut slice = Slice { cut: vec![0; threads], most, grown: Vec::new() };
-    for &goal in goals {
+    for &goal in target.goals {
         let (thread, at) = index.place(goal);
         slice.most[thread as usize] = slice.most[thread as usize].min(at);
     }
-    for &goal in goals {
+    for &(one, other) in target.orders {
+        [one, other].into_iter().for_each(|event| slice.need(index.place(event)));
+    }
+    for &goal in target.goals {
         let (thread, at) = index.place(goal);
         index.fork[thread as usize].into_iter().for_each(|fork| slice.need(fork));
         if let Some(last) = at.checked_sub(1) {

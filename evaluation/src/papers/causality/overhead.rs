@@ -50,11 +50,13 @@ impl Cost {
 }
 
 /// A program, built in a folder, and what is removed before each execution.
-struct Subject {
+pub struct Subject {
     folder: tempfile::TempDir,
     program: PathBuf,
     arguments: Vec<&'static str>,
     results: &'static [&'static str],
+    /// If it is one of ours.
+    source: Option<String>,
 }
 
 /// Names of the programs that `only` selects.
@@ -83,7 +85,7 @@ fn cost(tool: &Path, name: &'static str, quick: bool) -> Result<Cost> {
 }
 
 impl Subject {
-    fn build(tool: &Path, name: &str, quick: bool) -> Result<Self> {
+    pub fn build(tool: &Path, name: &str, quick: bool) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("rashomon-evaluate-").tempdir()?;
         let program = folder.path().join("program");
         let compile = |source: &Path, package: &str, needs: &str| -> Result<()> {
@@ -92,30 +94,64 @@ impl Subject {
             command.args(["cc", "-g", "-O2", "-w", "-pthread", "-o"]).arg(&program).arg(source).args(flags(package)?);
             succeed(&mut command)
         };
-        match name {
+        let source = match name {
             "pbzip2" => {
                 let source = pbzip2::fetch_source(folder.path())?;
                 let program = pbzip2::build(&source, &folder.path().join("checked"), Some(tool))?;
                 pbzip2::write_input(&folder.path().join("input"), if quick { 1_000_000 } else { 8_000_000 })?;
-                return Ok(Self { folder, program, arguments: vec!["-k", "-p4", "-f", "input"], results: &["input.bz2"] });
+                let arguments = vec!["-k", "-p4", "-f", "input"];
+                return Ok(Self { folder, program, arguments, results: &["input.bz2"], source: None });
             }
-            "sqlite" => compile(&root().join("evaluation/src/bars/real/sqlite_driver.c"), "sqlite3", "libsqlite3-dev")?,
-            _ => compile(&root().join("evaluation/src/papers/causality/words.c"), "glib-2.0", "libglib2.0-dev")?,
-        }
+            "sqlite" => {
+                let source = root().join("evaluation/src/bars/real/sqlite_driver.c");
+                compile(&source, "sqlite3", "libsqlite3-dev")?;
+                source
+            }
+            _ => {
+                let source = root().join("evaluation/src/papers/causality/words.c");
+                compile(&source, "glib-2.0", "libglib2.0-dev")?;
+                source
+            }
+        };
         let (arguments, results): (Vec<&str>, &[&str]) = match (name, quick) {
             ("sqlite", true) => (vec!["test.db", "4", "8"], &["test.db", "test.db-wal", "test.db-shm"]),
             ("sqlite", false) => (vec!["test.db", "4", "80"], &["test.db", "test.db-wal", "test.db-shm"]),
             (_, true) => (vec!["4", "200"], &[]),
             _ => (vec!["32", "400"], &[]),
         };
-        Ok(Self { folder, program, arguments, results })
+        let source = Some(std::fs::read_to_string(source)?);
+        Ok(Self { folder, program, arguments, results, source })
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub const fn results(&self) -> &'static [&'static str] {
+        self.results
+    }
+
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    /// As before the first execution.
+    pub fn clean(&self) {
+        for name in self.results {
+            let _absent = std::fs::remove_file(self.folder().join(name));
+        }
+    }
+
+    /// Has a command execute the program.
+    pub fn run(&self, command: &mut Command) -> Result<()> {
+        command.arg(&self.program).args(&self.arguments).current_dir(self.folder());
+        command.output().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+        Ok(())
     }
 
     fn record(&self, tool: &Path, options: &[&str]) -> Result<(Usage, u64)> {
         let folder = self.folder.path();
-        for name in self.results {
-            let _absent = std::fs::remove_file(folder.join(name));
-        }
+        self.clean();
         let store = folder.join("store");
         let mut command = Command::new(tool);
         command.args(["--quiet", "record", "--trace-limit", "0", "--timeout", "0"]).args(options).arg("--output").arg(&store);
