@@ -115,9 +115,8 @@ impl Correlated {
         self.tried += 1;
         case.observer
             .progress(Progress::Working(&format!("interleaving operations on correlated variables: pair {}", self.tried)));
-        let (decided, made) = interleave::decide(case, &lead, NAME, until)?;
-        self.executions += made;
-        let executions = made;
+        let (decided, executions) = interleave::decide(case, &lead, NAME, until)?;
+        self.executions += executions;
         let id = lead.finding.id.clone();
         let mut proven = 0;
         match decided {

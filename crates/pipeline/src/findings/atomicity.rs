@@ -16,7 +16,7 @@ const MOST_BETWEEN: usize = 64;
 /// Whether two accesses touch the same bytes.
 fn overlap(trace: &Trace, one: EventIndex, other: EventIndex) -> bool {
     let (Some(one), Some(other)) = (trace.event(one).access(), trace.event(other).access()) else { return false };
-    one.address.0 < other.address.0 + u64::from(other.size) && other.address.0 < one.address.0 + u64::from(one.size)
+    one.overlaps(&other)
 }
 
 /// Those of a stored violation. `None`: of some access none is known.

@@ -150,9 +150,7 @@ fn conflicts(trace: &Trace, access: EventIndex, theirs: &[EventIndex]) -> bool {
 fn conflict_of(trace: &Trace, one: EventIndex, other: EventIndex) -> bool {
     let (one, other) = (trace.event(one), trace.event(other));
     let (Some(mine), Some(theirs)) = (one.access(), other.access()) else { return false };
-    let end = |address: u64, size: u32| address + u64::from(size);
-    let overlap = mine.address.0 < end(theirs.address.0, theirs.size) && theirs.address.0 < end(mine.address.0, mine.size);
-    overlap && (writes(one) || writes(other))
+    mine.overlaps(&theirs) && (writes(one) || writes(other))
 }
 
 fn writes(event: &Event) -> bool {
