@@ -8,6 +8,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod compress;
 pub mod control;
 pub mod deep;
 pub mod enforced;
@@ -25,9 +26,10 @@ pub mod unwritten;
 
 /// Version of everything in this crate. Written to each `control` and `header`; either side refuses another one of a session that
 /// is under way.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
-/// The oldest version of recordings that is still read. Each later one only adds kinds of records and operations.
+/// The oldest version of recordings that is still read. Each later one only adds kinds of records and operations, and ways to
+/// store them.
 pub const OLDEST_RECORDING: u32 = 1;
 
 /// Environment variable with options of online detection, in the syntax of `TSAN_OPTIONS`. Where it or `TSAN_OPTIONS` is set, and

@@ -4,6 +4,10 @@
 //! followed by records, each one or more words; the rest of the chunk is zero. Records never straddle a chunk. A word zero ends
 //! the records of a chunk, so an unfinished chunk can be read up to its last completed record.
 //!
+//! The file begins with the chunk that is being written, or was written last. A chunk that is full is compressed ([`crate::compress`])
+//! and appended behind it, so the first one is at byte [`CHUNK_BYTES`]; a header in front, and zeros behind up to a multiple of
+//! eight bytes.
+//!
 //! The first word of a record is `top:11 | kind:5 | low:48` from the most significant bit down.
 //!
 //! | kind | record | top | low | further words |
@@ -39,10 +43,14 @@ pub const CHUNK_BYTES: usize = 1 << 18;
 pub const CHUNK_HEADER_WORDS: usize = 4;
 /// Word 0 of a chunk header.
 pub const CHUNK_MAGIC: u64 = 0x314b_4e48_4353_4152; // "RASCHNK1"
+/// Word 0 of the header of a chunk whose records are compressed.
+pub const COMPRESSED_MAGIC: u64 = 0x324b_4e48_4353_4152; // "RASCHNK2"
 /// Word 1: `index:32 (high) | thread number:32 (low)`.
-/// Word 2: bytes used by records after the header, 0 while the chunk is being written.
+/// Word 2: bytes used by records after the header, 0 while the chunk is being written. Of a compressed chunk
+/// `bytes of records:32 (high) | bytes that they take compressed:32 (low)`.
 pub const CHUNK_USED_WORD: usize = 2;
-/// Word 3: [`checksum`] of the used bytes, 0 while the chunk is being written.
+/// Word 3: [`Checksum`] of the used bytes, 0 while the chunk is being written; of a compressed chunk, of the bytes behind the
+/// header up to the next multiple of eight.
 pub const CHUNK_CHECKSUM_WORD: usize = 3;
 
 pub const LOW_BITS: u32 = 48;

@@ -16,7 +16,7 @@ use rashomon_event::{
 const TIMED_OUT: u64 = 110;
 
 /// Whether a lock or a join waits for its turn, and does not merely try.
-const fn may_wait(sync: &SyncRecord<'_>) -> bool {
+const fn may_wait(sync: &SyncRecord) -> bool {
     sync.aux & lock_kind::TRY == 0
 }
 
@@ -46,7 +46,7 @@ impl Loader<'_> {
     }
 
     /// The identity of the operation's own object.
-    fn identity(&mut self, at: usize, sync: &SyncRecord<'_>) -> Address {
+    fn identity(&mut self, at: usize, sync: &SyncRecord) -> Address {
         let Some(kind) = kind_of(sync.op, sync.aux) else {
             return self.data(at, sync.object);
         };
@@ -76,7 +76,7 @@ impl Loader<'_> {
     }
 
     /// The event that an operation makes, if any.
-    pub(crate) fn event_kind(&mut self, at: usize, sync: &SyncRecord<'_>, site: SiteId) -> Option<EventKind> {
+    pub(crate) fn event_kind(&mut self, at: usize, sync: &SyncRecord, site: SiteId) -> Option<EventKind> {
         let argument = |number: usize| sync.arguments.get(number);
         let thread = self.cursors[at].thread;
         Some(match sync.op {
@@ -161,7 +161,7 @@ impl Loader<'_> {
         None
     }
 
-    fn wait_loop(&mut self, at: usize, sync: &SyncRecord<'_>) {
+    fn wait_loop(&mut self, at: usize, sync: &SyncRecord) {
         let kind = match u64::from(sync.aux) {
             loop_kind::CONDITION => LoopKind::Condition,
             loop_kind::SPIN => LoopKind::Spin,
@@ -179,7 +179,7 @@ impl Loader<'_> {
         self.loops.push(LoopMark { before, thread, table, kind, condition, enters: sync.op == Op::LoopEnter });
     }
 
-    fn wait_end(&mut self, at: usize, sync: &SyncRecord<'_>) -> EventKind {
+    fn wait_end(&mut self, at: usize, sync: &SyncRecord) -> EventKind {
         let argument = |number: usize| sync.arguments.get(number);
         let condition = self.identity(at, sync);
         let woken_by = self.waking_signal(at, condition, argument(1), argument(2));
@@ -187,7 +187,7 @@ impl Loader<'_> {
         EventKind::WaitEnd { condition, mutex, woken_by, timed_out: argument(1) == TIMED_OUT }
     }
 
-    fn lock(&mut self, at: usize, sync: &SyncRecord<'_>) -> EventKind {
+    fn lock(&mut self, at: usize, sync: &SyncRecord) -> EventKind {
         let lock = self.identity(at, sync);
         let shared = match sync.op {
             Op::LockRequest => sync.aux & 1 == 1,
@@ -203,7 +203,7 @@ impl Loader<'_> {
 
     /// A semaphore begins or is over. A named one does so where its process opens it for the first and closes it for the last
     /// time.
-    fn semaphore_life(&mut self, at: usize, sync: &SyncRecord<'_>) {
+    fn semaphore_life(&mut self, at: usize, sync: &SyncRecord) {
         let begins = sync.op == Op::SemaphoreInit;
         if sync.aux & record::semaphore::NAMED != 0 {
             let open = self.named.entry(sync.object).or_default();
@@ -219,7 +219,7 @@ impl Loader<'_> {
         }
     }
 
-    fn atomic(&mut self, at: usize, sync: &SyncRecord<'_>) -> EventKind {
+    fn atomic(&mut self, at: usize, sync: &SyncRecord) -> EventKind {
         let (op, value) = match sync.op {
             Op::AtomicLoad => (AtomicOp::Load, 0),
             Op::AtomicStore => (AtomicOp::Store, 0),
@@ -255,7 +255,7 @@ impl Loader<'_> {
     }
 
     /// Notes about the event that was just made.
-    pub(crate) fn after_event(&mut self, at: usize, sync: &SyncRecord<'_>, site: SiteId, index: EventIndex) {
+    pub(crate) fn after_event(&mut self, at: usize, sync: &SyncRecord, site: SiteId, index: EventIndex) {
         let argument = |number: usize| sync.arguments.get(number);
         let thread = self.cursors[at].thread;
         match sync.op {
@@ -306,7 +306,7 @@ impl Loader<'_> {
         }
     }
 
-    fn blocked_on(&mut self, at: usize, sync: &SyncRecord<'_>) -> Address {
+    fn blocked_on(&mut self, at: usize, sync: &SyncRecord) -> Address {
         match Op::from_code(sync.arguments.get(0)) {
             Some(Op::ThreadJoin) => Address(sync.object),
             Some(op) => match kind_of(op, waited_source(op, sync)) {
@@ -321,7 +321,7 @@ impl Loader<'_> {
         }
     }
 
-    fn goal(&mut self, at: usize, sync: &SyncRecord<'_>, site: SiteId) {
+    fn goal(&mut self, at: usize, sync: &SyncRecord, site: SiteId) {
         let class = record::AccessClass::from_code(sync.arguments.get(0)).map_or(AccessClass::ReadWrite, class_of);
         let size = sync.arguments.get(1);
         let address = self.data(at, sync.object);
@@ -363,7 +363,7 @@ const fn order_of(code: u16) -> MemoryOrder {
 }
 
 /// What is observed by who waits: the record does not say its source, but descriptors have no addresses of memory.
-const fn waited_source(op: Op, sync: &SyncRecord<'_>) -> u16 {
+const fn waited_source(op: Op, sync: &SyncRecord) -> u16 {
     const PAGE: u64 = 4096;
     const END_OF_MEMORY: u64 = 1 << 47;
     match (op, sync.aux) {

@@ -116,7 +116,7 @@ impl Gaps {
 }
 
 impl Loader<'_> {
-    pub(crate) fn call_begins(&mut self, at: usize, sync: &SyncRecord<'_>, begin: EventIndex) {
+    pub(crate) fn call_begins(&mut self, at: usize, sync: &SyncRecord, begin: EventIndex) {
         let thread = self.cursors[at].thread;
         let function = self.sites.intern(sync.object);
         let module = self.sites.list[function.index()].module;
@@ -142,12 +142,12 @@ impl Loader<'_> {
         self.gaps.begins(gap, frame, sync.aux & call_aux::ELSEWHERE == 0);
     }
 
-    pub(crate) fn call_ends(&mut self, at: usize, sync: &SyncRecord<'_>, end: EventIndex) {
+    pub(crate) fn call_ends(&mut self, at: usize, sync: &SyncRecord, end: EventIndex) {
         let (thread, frame) = (self.cursors[at].thread, sync.arguments.get(0));
         self.gaps.ends(thread, frame, sync.aux & call_aux::ELSEWHERE == 0, end);
     }
 
-    pub(crate) fn call_reaches(&mut self, sync: &SyncRecord<'_>) {
+    pub(crate) fn call_reaches(&mut self, sync: &SyncRecord) {
         let words: Vec<u64> = (0..sync.arguments.count()).map(|at| sync.arguments.get(at)).collect();
         self.gaps.tells(sync.object, sync.aux, &words);
     }

@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod bytes;
+mod chunks;
 mod conditions;
 pub mod control;
 mod control_provoke;
@@ -33,6 +34,7 @@ pub mod turns;
 pub mod verify;
 pub mod write;
 
+pub use chunks::{Fault, FaultKind};
 pub use control::{After, ControlRequest, Enforcement, Policy};
 pub use control_provoke::{ProvokeRequest, Watched};
 pub use crash::Crash;
@@ -47,6 +49,5 @@ pub use processes::{ProcessFolder, process_folder, processes};
 pub use provoked::{Catch, CatchSide, DescriptorState, HoldEnd, Provoked, Step};
 pub use recording::{Recording, Stream, stream_file_name};
 pub use stat::Statistics;
-pub use stream::{Fault, FaultKind};
 pub use verify::Verification;
 pub use write::{SessionWriter, StreamWriter};

@@ -20,7 +20,8 @@ use crate::loaded::{BlockedRecord, Flow, FlowRecord, FrameRecord, GoalRecord, In
 use crate::misuse::{Misuses, Moment};
 use crate::recording::Recording;
 use crate::space::{LastHits, Space};
-use crate::stream::{Fault, FaultKind, Reader, Record, SyncRecord, TurnKind};
+use crate::chunks::{Fault, FaultKind};
+use crate::stream::{Reader, Record, SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
 use rashomon_abi::record::{self, input};
@@ -56,8 +57,8 @@ impl Recording {
 
 /// A record with a sequence number, read but not yet placed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Sequenced<'a> {
-    Sync(SyncRecord<'a>),
+pub(crate) enum Sequenced {
+    Sync(SyncRecord),
     Turn { accesses: u64, what: TurnKind },
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct ThreadCursor<'a> {
     /// Recorded accesses since the last operation with an ordinal.
     accesses: u64,
     executed: u64,
-    next: Option<Sequenced<'a>>,
+    next: Option<Sequenced>,
     /// Event of the last `CondWaitBegin`.
     pub(crate) wait_begin: Option<EventIndex>,
     pub(crate) ended: bool,
@@ -372,7 +373,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn apply_sync(&mut self, at: usize, sync: &SyncRecord<'_>) -> Result<(), TraceError> {
+    fn apply_sync(&mut self, at: usize, sync: &SyncRecord) -> Result<(), TraceError> {
         let site = self.sites.intern(sync.site);
         let cursor = &self.cursors[at];
         let (thread, context, ordinal) = (cursor.thread, cursor.context, cursor.ordinal);
@@ -461,7 +462,7 @@ impl<'a> Loader<'a> {
 }
 
 /// What the input was read from, where the record says so.
-fn input_file(sync: &SyncRecord<'_>) -> Option<InputFile> {
+fn input_file(sync: &SyncRecord) -> Option<InputFile> {
     let first = sync.arguments.get(1);
     let descriptor = (first as u32).checked_sub(1)?;
     let mut name = [0; input::NAME_BYTES];

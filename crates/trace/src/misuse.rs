@@ -138,7 +138,7 @@ impl Misuses {
         std::mem::take(&mut self.freed_again)
     }
 
-    pub(crate) fn step(&mut self, sync: &SyncRecord<'_>, at: Moment) {
+    pub(crate) fn step(&mut self, sync: &SyncRecord, at: Moment) {
         let argument = |number: usize| sync.arguments.get(number);
         let is_other = sync.aux & lock_kind::KIND_MASK == lock_kind::OTHER;
         if let Some(waiting) = self.conditions.as_mut().and_then(|conditions| conditions.step(sync.op, sync.object, at)) {

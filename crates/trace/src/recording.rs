@@ -1,11 +1,12 @@
 //! A session directory, opened and validated.
 
+use crate::chunks::{Chunk, Chunks};
 use crate::error::TraceError;
 use crate::header::{RunHeader, RunState};
 use crate::loaded::Shortcoming;
 use crate::map::FileMap;
 use crate::modules::{self, ModuleLines};
-use crate::stream::{Chunks, Reader};
+use crate::stream::Reader;
 use rashomon_abi::{MAX_THREADS, MODULES_FILE, THREAD_FILE_PREFIX};
 use rashomon_files::Links;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ impl Stream {
 
     /// Bytes of records in all chunks.
     pub fn record_bytes(&self) -> u64 {
-        self.chunks.list.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum()
+        self.chunks.list.iter().map(Chunk::record_bytes).sum()
     }
 
     pub fn file_bytes(&self) -> u64 {

@@ -4,7 +4,8 @@ use crate::error::TraceError;
 use crate::header::{Origin, RunMode, RunOutcome, RunState};
 use crate::modules::ModuleLine;
 use crate::recording::Recording;
-use crate::stream::{Fault, Record};
+use crate::chunks::{Chunk, Fault};
+use crate::stream::Record;
 use rashomon_abi::record::{AccessClass, Op};
 use rashomon_event::harmless;
 use std::collections::BTreeMap;
@@ -16,9 +17,12 @@ pub struct Statistics {
     pub threads: u64,
     pub chunks: u64,
     pub unfinished_chunks: u64,
+    pub compressed_chunks: u64,
     pub file_bytes: u64,
     /// Bytes of records in finished chunks, and up to the last record in unfinished ones.
     pub record_bytes: u64,
+    /// What they take in the files, compressed as they are, headers of chunks apart.
+    pub stored_bytes: u64,
     /// Accesses kept, by class.
     pub accesses: BTreeMap<AccessClass, u64>,
     /// Of those: ranges.
@@ -46,10 +50,12 @@ impl Recording {
         let mut executed_sum = 0;
         for stream in &self.streams {
             total.chunks += stream.chunks.list.len() as u64;
+            total.compressed_chunks += stream.chunks.list.iter().filter(|chunk| chunk.compressed()).count() as u64;
             total.unfinished_chunks += u64::from(stream.chunks.is_unfinished());
             total.file_bytes += stream.file_bytes();
             let finished = stream.chunks.list.iter().filter(|chunk| chunk.finished);
-            total.record_bytes += finished.map(|chunk| (chunk.end - chunk.start) as u64).sum::<u64>();
+            total.record_bytes += finished.clone().map(Chunk::record_bytes).sum::<u64>();
+            total.stored_bytes += finished.map(Chunk::stored_bytes).sum::<u64>();
             let mut executed = 0;
             let mut reader = stream.reader();
             loop {
@@ -64,7 +70,9 @@ impl Recording {
                 }
             }
             if let Some(unfinished) = stream.chunks.list.last().filter(|chunk| !chunk.finished) {
-                total.record_bytes += reader.good_until().saturating_sub(unfinished.start as u64);
+                let written = reader.good_until().saturating_sub(unfinished.offset_of(0));
+                total.record_bytes += written;
+                total.stored_bytes += written;
             }
             executed_sum += executed;
         }
@@ -102,6 +110,9 @@ impl Recording {
         writeln!(out, "switches           {} ({} forced)", header.switches, header.forced_handovers)?;
         writeln!(out, "chunks             {} ({} unfinished)", total.chunks, total.unfinished_chunks)?;
         writeln!(out, "bytes              {} ({} in files)", total.record_bytes, total.file_bytes)?;
+        if total.compressed_chunks > 0 {
+            writeln!(out, "compressed         {} chunks; all are stored as {} bytes", total.compressed_chunks, total.stored_bytes)?;
+        }
         writeln!(out, "accesses executed  {}", total.accesses_executed)?;
         writeln!(out, "accesses kept      {kept}")?;
         if header.notes.filtered() {
@@ -110,8 +121,8 @@ impl Recording {
         writeln!(
             out,
             "bytes per access   {} kept, {} executed",
-            ratio(total.record_bytes, kept),
-            ratio(total.record_bytes, total.accesses_executed)
+            ratio(total.stored_bytes, kept),
+            ratio(total.stored_bytes, total.accesses_executed)
         )?;
         for (class, count) in &total.accesses {
             writeln!(out, "  {:<20} {count}", format!("{class:?}"))?;
@@ -165,7 +176,7 @@ impl Recording {
 }
 
 impl Statistics {
-    fn count(&mut self, record: &Record<'_>, executed: &mut u64) {
+    fn count(&mut self, record: &Record, executed: &mut u64) {
         match record {
             Record::Access { class, .. } => *self.accesses.entry(*class).or_default() += 1,
             Record::Range { class, .. } => {

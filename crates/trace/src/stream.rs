@@ -1,166 +1,46 @@
-//! One thread's stream: its chunks, validated, and its records, decoded in place.
+//! One thread's stream: the records of its chunks, decoded one chunk at a time.
 //!
-//! Layout and rules: `rashomon_abi::record` and `docs/trace-format.md`. A *fault* is a place that no orderly or killed writer
-//! leaves behind; everything before it is good. An unfinished last chunk is no fault: its records are read up to the first word
-//! zero or the first record that is not there as a whole (it is *torn*: the writer was killed between two of its words).
+//! Layout and rules: `rashomon_abi::record` and `docs/trace-format.md`. A record that an unfinished chunk does not hold as a whole
+//! is *torn*: the writer was killed between two of its words. Where that is [`Reader`] says; it is no fault.
 
-use crate::bytes::{get_word, word_at};
-use rashomon_abi::record::{
-    self, AccessClass, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum,
-    MAX_ARGUMENTS, Op, SITE_BIAS,
-};
-
-const CHUNK_HEADER_BYTES: usize = CHUNK_HEADER_WORDS * 8;
-
-/// A damaged place of a stream file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Byte of the file.
-    pub offset: u64,
-    pub what: FaultKind,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FaultKind {
-    #[error("a chunk does not begin with the chunk magic (found {0:#018x})")]
-    Magic(u64),
-    #[error("the chunk says it is chunk {found_index} of thread {found_thread}, expected chunk {index} of thread {thread}")]
-    Identity { index: u32, thread: u32, found_index: u32, found_thread: u32 },
-    #[error("the chunk claims {0} bytes of records, which is not possible")]
-    Used(u64),
-    #[error("the chunk's checksum is {found:#018x}, its bytes give {computed:#018x}")]
-    Checksum { found: u64, computed: u64 },
-    #[error("the file ends inside the chunk: {needed} bytes needed, {available} there")]
-    CutShort { needed: u64, available: u64 },
-    #[error("a chunk follows one that was never finished")]
-    BehindUnfinished,
-    #[error("{0} is no kind of record")]
-    RecordKind(u64),
-    #[error("{0} is no operation")]
-    Operation(u64),
-    #[error("{0} is no class of access")]
-    Class(u64),
-    #[error("an operation with {0} arguments")]
-    Arguments(u64),
-    #[error("a record of {needed} words does not fit into the chunk's last {available}")]
-    RecordLength { needed: usize, available: usize },
-    #[error("call context {0} is used but not defined")]
-    UndefinedContext(u32),
-}
-
-/// Byte range of a chunk's records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunk {
-    pub start: usize,
-    pub end: usize,
-    pub finished: bool,
-}
-
-/// The chunks of a stream up to its first fault.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chunks {
-    pub list: Vec<Chunk>,
-    pub fault: Option<Fault>,
-}
-
-impl Chunks {
-    /// Validates the chunks of the stream of `thread`: magic, index, thread number, length, checksum.
-    pub fn scan(thread: u32, bytes: &[u8]) -> Self {
-        let mut chunks = Self::default();
-        let mut offset = 0;
-        while offset < bytes.len() {
-            let index = (offset / CHUNK_BYTES) as u32;
-            match scan_chunk(thread, index, &bytes[offset..]) {
-                Ok(None) => break,
-                Ok(Some((length, finished))) => {
-                    if chunks.is_unfinished() {
-                        chunks.fault = Some(Fault { offset: offset as u64, what: FaultKind::BehindUnfinished });
-                        break;
-                    }
-                    let start = offset + CHUNK_HEADER_BYTES;
-                    chunks.list.push(Chunk { start, end: start + length, finished });
-                }
-                Err(what) => {
-                    chunks.fault = Some(Fault { offset: offset as u64, what });
-                    break;
-                }
-            }
-            offset += CHUNK_BYTES;
-        }
-        chunks
-    }
-
-    /// Whether the writer was still in the last chunk when it ended.
-    pub fn is_unfinished(&self) -> bool {
-        self.list.last().is_some_and(|chunk| !chunk.finished)
-    }
-}
-
-/// Length of the records and whether the chunk is finished; `None` behind the last chunk (reserved space: nothing but zeros).
-fn scan_chunk(thread: u32, index: u32, rest: &[u8]) -> Result<Option<(usize, bool)>, FaultKind> {
-    let bytes = &rest[..rest.len().min(CHUNK_BYTES)];
-    let Some(magic) = get_word(bytes, 0).filter(|_| bytes.len() >= CHUNK_HEADER_BYTES) else {
-        return match bytes.iter().all(|&byte| byte == 0) {
-            true => Ok(None),
-            false => Err(FaultKind::CutShort { needed: CHUNK_HEADER_BYTES as u64, available: bytes.len() as u64 }),
-        };
-    };
-    if magic != CHUNK_MAGIC {
-        return match magic == 0 && rest.iter().all(|&byte| byte == 0) {
-            true => Ok(None),
-            false => Err(FaultKind::Magic(magic)),
-        };
-    }
-    let identity = word_at(bytes, 1);
-    let (found_index, found_thread) = ((identity >> 32) as u32, identity as u32);
-    if (found_index, found_thread) != (index, thread) {
-        return Err(FaultKind::Identity { index, thread, found_index, found_thread });
-    }
-    let used = word_at(bytes, CHUNK_USED_WORD);
-    let available = bytes.len() - CHUNK_HEADER_BYTES;
-    if used == 0 {
-        return Ok(Some((available & !7, false)));
-    }
-    if !used.is_multiple_of(8) || used > (CHUNK_BYTES - CHUNK_HEADER_BYTES) as u64 {
-        return Err(FaultKind::Used(used));
-    }
-    if used > available as u64 {
-        return Err(FaultKind::CutShort { needed: used, available: available as u64 });
-    }
-    let records = &bytes[CHUNK_HEADER_BYTES..CHUNK_HEADER_BYTES + used as usize];
-    let computed = (0..records.len() / 8).fold(Checksum::new(), |sum, number| sum.add(word_at(records, number))).finish();
-    let found = word_at(bytes, CHUNK_CHECKSUM_WORD);
-    if found != computed {
-        return Err(FaultKind::Checksum { found, computed });
-    }
-    Ok(Some((used as usize, true)))
-}
+use crate::chunks::{Chunk, Chunks, Fault, FaultKind};
+use rashomon_abi::compress::Model;
+use rashomon_abi::record::{self, AccessClass, MAX_ARGUMENTS, Op, SITE_BIAS};
 
 /// Arguments of a [`SyncRecord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arguments<'a>(&'a [u8]);
+pub struct Arguments {
+    count: u8,
+    words: [u64; MAX_ARGUMENTS],
+}
 
-impl Arguments<'_> {
+impl Arguments {
+    /// At most [`MAX_ARGUMENTS`] words.
+    fn new(given: &[u64]) -> Self {
+        let mut words = [0; MAX_ARGUMENTS];
+        words[..given.len()].copy_from_slice(given);
+        Self { count: given.len() as u8, words }
+    }
     /// Argument `number`; 0 where the writer gave none.
     pub fn get(self, number: usize) -> u64 {
-        get_word(self.0, number).unwrap_or(0)
+        self.words.get(number).copied().unwrap_or(0)
     }
     pub fn count(self) -> usize {
-        self.0.len() / 8
+        usize::from(self.count)
     }
     pub fn iter(self) -> impl Iterator<Item = u64> {
-        (0..self.count()).map(move |number| self.get(number))
+        self.words.into_iter().take(self.count())
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SyncRecord<'a> {
+pub struct SyncRecord {
     pub op: Op,
     pub object: u64,
     pub sequence: u64,
     pub aux: u16,
     pub site: u64,
-    pub arguments: Arguments<'a>,
+    pub arguments: Arguments,
 }
 
 /// What a record of turns says.
@@ -186,7 +66,7 @@ impl TurnKind {
 
 /// A decoded record. Sites are machine addresses, contexts are numbers of this stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record<'a> {
+pub enum Record {
     Access {
         class: AccessClass,
         size: u32,
@@ -199,7 +79,7 @@ pub enum Record<'a> {
         length: u64,
         site: u64,
     },
-    Sync(SyncRecord<'a>),
+    Sync(SyncRecord),
     Turn {
         sequence: u64,
         accesses: u64,
@@ -238,17 +118,23 @@ pub enum Record<'a> {
     },
 }
 
-/// Reads the records of a stream in order.
+/// Reads the records of a stream in order. Holds the records of one chunk at a time.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
     chunks: &'a [Chunk],
     fault: Option<&'a Fault>,
+    /// Records of the current chunk, and the chunk.
+    words: Vec<u64>,
+    chunk: Option<&'a Chunk>,
+    /// For chunks that are compressed.
+    model: Option<Box<Model>>,
+    /// Words.
     position: usize,
     end: usize,
-    finished: bool,
     previous_site: u64,
-    record_offset: usize,
+    /// Where the record that was read last begins.
+    record: usize,
     /// Where the records of the current chunk ended before its end.
     stopped_at: Option<usize>,
     torn_at: Option<u64>,
@@ -260,27 +146,30 @@ impl<'a> Reader<'a> {
             bytes,
             chunks: &chunks.list,
             fault: chunks.fault.as_ref(),
+            words: Vec::new(),
+            chunk: None,
+            model: None,
             position: 0,
             end: 0,
-            finished: true,
             previous_site: 0,
-            record_offset: 0,
+            record: 0,
             stopped_at: None,
             torn_at: None,
         }
     }
 
-    /// Byte of the file at which the record that was read last begins.
-    pub const fn record_offset(&self) -> u64 {
-        self.record_offset as u64
+    /// Byte of the file at which the record that was read last begins; in a compressed chunk, that of the chunk.
+    pub fn record_offset(&self) -> u64 {
+        self.offset_of(self.record)
     }
 
     /// Byte behind the last whole record of the stream, once its end was reached.
-    pub const fn good_until(&self) -> u64 {
-        match self.stopped_at {
-            Some(stopped) => stopped as u64,
-            None => self.position as u64,
-        }
+    pub fn good_until(&self) -> u64 {
+        self.offset_of(self.stopped_at.unwrap_or(self.position))
+    }
+
+    fn offset_of(&self, word: usize) -> u64 {
+        self.chunk.map_or(0, |chunk| chunk.offset_of(word))
     }
 
     /// Where an unfinished chunk holds half a record.
@@ -288,20 +177,24 @@ impl<'a> Reader<'a> {
         self.torn_at
     }
 
+    fn finished(&self) -> bool {
+        self.chunk.is_none_or(|chunk| chunk.finished)
+    }
+
     /// The next record; `None` at the end of the stream. After a fault, and after the end, it stays there.
     #[inline]
-    pub fn next_record(&mut self) -> Result<Option<Record<'a>>, Fault> {
+    pub fn next_record(&mut self) -> Result<Option<Record>, Fault> {
         loop {
             if self.position >= self.end {
                 return self.enter_next_chunk();
             }
-            self.record_offset = self.position;
-            let word = word_at(self.bytes, self.position / 8);
+            self.record = self.position;
+            let word = self.words[self.position];
             let kind = record::kind_of(word);
             if let Some((class, log2_size)) = record::access_of_kind(kind) {
                 let site = self.previous_site.wrapping_add(record::top_of(word)).wrapping_sub(SITE_BIAS) & record::LOW_MASK;
                 self.previous_site = site;
-                self.position += 8;
+                self.position += 1;
                 return Ok(Some(Record::Access { class, size: 1 << log2_size, address: record::low_of(word), site }));
             }
             if word == 0 {
@@ -311,18 +204,18 @@ impl<'a> Reader<'a> {
             }
             match self.long_record(word, kind) {
                 Ok(Some((record, words))) => {
-                    self.position += words * 8;
+                    self.position += words;
                     match record {
                         Some(record) => return Ok(Some(record)),
                         None => self.previous_site = record::low_of(word),
                     }
                 }
                 Ok(None) => self.tear(),
-                Err(_) if !self.finished => self.tear(),
+                Err(_) if !self.finished() => self.tear(),
                 Err(what) => {
                     self.chunks = &[];
                     self.position = self.end;
-                    return Err(Fault { offset: self.record_offset as u64, what });
+                    return Err(Fault { offset: self.record_offset(), what });
                 }
             }
         }
@@ -330,29 +223,36 @@ impl<'a> Reader<'a> {
 
     fn tear(&mut self) {
         self.stopped_at = Some(self.position);
-        self.torn_at = Some(self.record_offset as u64);
+        self.torn_at = Some(self.record_offset());
         self.position = self.end;
     }
 
     #[cold]
-    fn enter_next_chunk(&mut self) -> Result<Option<Record<'a>>, Fault> {
+    fn enter_next_chunk(&mut self) -> Result<Option<Record>, Fault> {
         let Some((chunk, rest)) = self.chunks.split_first() else {
             return self.fault.take().cloned().map_or(Ok(None), Err);
         };
         self.chunks = rest;
-        self.position = chunk.start;
+        self.chunk = Some(chunk);
+        self.position = 0;
+        self.record = 0;
         self.stopped_at = None;
-        self.end = chunk.end;
-        self.finished = chunk.finished;
         self.previous_site = 0;
-        self.record_offset = chunk.start;
+        if let Err(what) = chunk.read(self.bytes, &mut self.model, &mut self.words) {
+            self.words.clear();
+            self.end = 0;
+            self.chunks = &[];
+            self.fault = None;
+            return Err(Fault { offset: self.record_offset(), what });
+        }
+        self.end = self.words.len();
         Ok(Some(Record::Context { number: 0 }))
     }
 
     /// The record (`None`: a SITE record) and its length in words; `Ok(None)` for a torn one.
-    fn long_record(&self, word: u64, kind: u64) -> Result<Option<(Option<Record<'a>>, usize)>, FaultKind> {
-        let first = self.position / 8;
-        let available = self.end / 8 - first;
+    fn long_record(&self, word: u64, kind: u64) -> Result<Option<(Option<Record>, usize)>, FaultKind> {
+        let first = self.position;
+        let available = self.end - first;
         let further = |words: usize| {
             if words <= available { Ok(()) } else { Err(FaultKind::RecordLength { needed: words, available }) }
         };
@@ -364,29 +264,29 @@ impl<'a> Reader<'a> {
             record::SEGMENT => (Record::Segment { segment: low }, 1),
             record::RESUME => {
                 further(2)?;
-                (Record::Resume { activation: word_at(self.bytes, first + 1), segment: low }, 2)
+                (Record::Resume { activation: self.words[first + 1], segment: low }, 2)
             }
             record::EXECUTED => (Record::Executed { count: low }, 1),
             record::CONTEXT_DEFINITION => {
                 further(2)?;
-                let numbers = word_at(self.bytes, first + 1);
-                if numbers == 0 && !self.finished {
+                let numbers = self.words[first + 1];
+                if numbers == 0 && !self.finished() {
                     return Ok(None);
                 }
                 (Record::ContextDefinition { number: numbers as u32, parent: (numbers >> 32) as u32, call: low }, 2)
             }
             record::FRAME => {
                 further(2)?;
-                let stack_pointer = word_at(self.bytes, first + 1);
-                if stack_pointer == 0 && !self.finished {
+                let stack_pointer = self.words[first + 1];
+                if stack_pointer == 0 && !self.finished() {
                     return Ok(None);
                 }
                 (Record::Frame { address: low, stack_pointer: stack_pointer & record::LOW_MASK }, 2)
             }
             record::TURN => {
                 further(2)?;
-                let sequence = word_at(self.bytes, first + 1) & record::LOW_MASK;
-                if sequence == 0 && !self.finished {
+                let sequence = self.words[first + 1] & record::LOW_MASK;
+                if sequence == 0 && !self.finished() {
                     return Ok(None);
                 }
                 (Record::Turn { sequence, accesses: low, what: TurnKind::of(record::top_of(word)) }, 2)
@@ -395,8 +295,8 @@ impl<'a> Reader<'a> {
                 further(3)?;
                 let code = record::top_of(word);
                 let class = AccessClass::from_code(code).ok_or(FaultKind::Class(code))?;
-                let (length, site) = (word_at(self.bytes, first + 1), word_at(self.bytes, first + 2));
-                if site == 0 && !self.finished {
+                let (length, site) = (self.words[first + 1], self.words[first + 2]);
+                if site == 0 && !self.finished() {
                     return Ok(None);
                 }
                 (Record::Range { class, address: low, length, site: site & record::LOW_MASK }, 3)
@@ -411,14 +311,14 @@ impl<'a> Reader<'a> {
         Ok(Some((Some(record), words)))
     }
 
-    fn sync_record(&self, word: u64, first: usize, available: usize) -> Result<Option<(SyncRecord<'a>, usize)>, FaultKind> {
+    fn sync_record(&self, word: u64, first: usize, available: usize) -> Result<Option<(SyncRecord, usize)>, FaultKind> {
         if available < 3 {
             return Err(FaultKind::RecordLength { needed: 3, available });
         }
         let code = record::top_of(word);
         let op = Op::from_code(code).ok_or(FaultKind::Operation(code))?;
-        let (order, place) = (word_at(self.bytes, first + 1), word_at(self.bytes, first + 2));
-        if order == 0 && !self.finished {
+        let (order, place) = (self.words[first + 1], self.words[first + 2]);
+        if order == 0 && !self.finished() {
             return Ok(None);
         }
         let count = order >> record::LOW_BITS;
@@ -429,7 +329,7 @@ impl<'a> Reader<'a> {
         if words > available {
             return Err(FaultKind::RecordLength { needed: words, available });
         }
-        let arguments = Arguments(&self.bytes[(first + 3) * 8..(first + words) * 8]);
+        let arguments = Arguments::new(&self.words[first + 3..first + words]);
         let sync = SyncRecord {
             op,
             object: record::low_of(word),

@@ -9,7 +9,8 @@ use crate::error::TraceError;
 use crate::header::RunState;
 use crate::loaded::Shortcoming;
 use crate::recording::{Recording, Stream};
-use crate::stream::{Fault, Reader, Record};
+use crate::chunks::Fault;
+use crate::stream::{Reader, Record};
 use rashomon_abi::HEADER_FILE;
 use rashomon_abi::header::field;
 use rashomon_abi::record::Op;
@@ -163,7 +164,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    fn complaint(&mut self, record: &Record<'_>) -> Option<String> {
+    fn complaint(&mut self, record: &Record) -> Option<String> {
         let is_event = matches!(record, Record::Access { .. } | Record::Range { .. } | Record::Turn { .. } | Record::Sync(_));
         let starts = matches!(record, Record::Sync(sync) if sync.op == Op::ThreadStart);
         if is_event && starts == self.started {

@@ -2,13 +2,15 @@
 //!
 //! The program under test does not use this: its runtime writes the same bytes into mapped files without allocating.
 
+use crate::bytes::word_at;
 use crate::error::TraceError;
 use crate::header::RunHeader;
 use crate::modules::{ModuleLine, format_line};
 use crate::recording::stream_file_name;
+use rashomon_abi::compress::{self, Model};
 use rashomon_abi::record::{
-    self, AccessClass, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum,
-    MAX_ARGUMENTS, Op, SITE_BIAS,
+    self, AccessClass, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, COMPRESSED_MAGIC,
+    Checksum, MAX_ARGUMENTS, Op, SITE_BIAS,
 };
 use rashomon_abi::{HEADER_FILE, MODULES_FILE};
 use std::path::Path;
@@ -17,9 +19,13 @@ use std::path::Path;
 #[derive(Clone, Debug)]
 pub struct StreamWriter {
     thread: u32,
+    /// The chunk that is being written.
     words: Vec<u64>,
-    /// Word at which the current chunk's header begins.
-    chunk: usize,
+    /// Index of that chunk.
+    index: u32,
+    /// The chunks before it, compressed.
+    full: Vec<u64>,
+    model: Option<Box<Model>>,
     previous_site: u64,
     /// The context that records belong to, and the one the chunk says they belong to.
     context: u32,
@@ -28,28 +34,52 @@ pub struct StreamWriter {
 
 impl StreamWriter {
     pub fn new(thread: u32) -> Self {
-        let mut writer = Self { thread, words: Vec::new(), chunk: 0, previous_site: 0, context: 0, written_context: 0 };
+        let mut writer = Self {
+            thread,
+            words: Vec::new(),
+            index: 0,
+            full: Vec::new(),
+            model: None,
+            previous_site: 0,
+            context: 0,
+            written_context: 0,
+        };
         writer.begin_chunk();
         writer
     }
 
     fn begin_chunk(&mut self) {
-        self.chunk = self.words.len();
-        let index = (self.chunk * 8 / CHUNK_BYTES) as u64;
-        self.words.extend([CHUNK_MAGIC, index << 32 | u64::from(self.thread), 0, 0]);
+        self.words.clear();
+        self.words.extend([CHUNK_MAGIC, self.identity(), 0, 0]);
         self.previous_site = 0;
         self.written_context = 0;
     }
 
+    fn identity(&self) -> u64 {
+        u64::from(self.index) << 32 | u64::from(self.thread)
+    }
+
     fn seal_chunk(&mut self) {
-        let records = self.chunk + CHUNK_HEADER_WORDS;
-        let used = (self.words.len() - records) * 8;
+        let used = (self.words.len() - CHUNK_HEADER_WORDS) * 8;
         if used == 0 {
             return;
         }
-        let checksum = self.words[records..].iter().fold(Checksum::new(), |sum, &word| sum.add(word)).finish();
-        self.words[self.chunk + CHUNK_USED_WORD] = used as u64;
-        self.words[self.chunk + CHUNK_CHECKSUM_WORD] = checksum;
+        self.words[CHUNK_USED_WORD] = used as u64;
+        self.words[CHUNK_CHECKSUM_WORD] = checksum(&self.words[CHUNK_HEADER_WORDS..]);
+    }
+
+    /// Appends the chunk, compressed, to those before it.
+    fn compress_chunk(&mut self) {
+        let records = &self.words[CHUNK_HEADER_WORDS..];
+        let mut bytes = vec![0; compress::bound(records.len())];
+        let used = compress::compress(self.model.get_or_insert_default(), records, &mut bytes).unwrap_or_default();
+        bytes.truncate(used);
+        bytes.resize(used.next_multiple_of(8), 0);
+        let words: Vec<u64> = (0..bytes.len() / 8).map(|number| word_at(&bytes, number)).collect();
+        let lengths = (records.len() as u64 * 8) << 32 | used as u64;
+        self.full.extend([COMPRESSED_MAGIC, self.identity(), lengths, checksum(&words)]);
+        self.full.extend(words);
+        self.index += 1;
     }
 
     /// Appends a record whole to one chunk, behind the context it belongs to.
@@ -60,9 +90,8 @@ impl StreamWriter {
     }
 
     fn reserve(&mut self, words: usize) {
-        if (self.words.len() - self.chunk + words) * 8 > CHUNK_BYTES {
-            self.seal_chunk();
-            self.words.resize(self.chunk + CHUNK_BYTES / 8, 0);
+        if (self.words.len() + words) * 8 > CHUNK_BYTES {
+            self.compress_chunk();
             self.begin_chunk();
         }
     }
@@ -160,9 +189,16 @@ impl StreamWriter {
         self.into_bytes()
     }
 
-    fn into_bytes(self) -> Vec<u8> {
-        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    fn into_bytes(mut self) -> Vec<u8> {
+        if !self.full.is_empty() {
+            self.words.resize(CHUNK_BYTES / 8, 0);
+        }
+        self.words.iter().chain(&self.full).flat_map(|word| word.to_le_bytes()).collect()
     }
+}
+
+fn checksum(words: &[u64]) -> u64 {
+    words.iter().fold(Checksum::new(), |sum, &word| sum.add(word)).finish()
 }
 
 /// A session in memory; gives out sequence numbers.

@@ -6,6 +6,7 @@ use rashomon_abi::control::{
 };
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
 use rashomon_event::{CodePlace, Goal, Landmark, ObjectName, Place, Position, Schedule, ThreadPath, Turn};
+use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_trace::control::encode;
 use rashomon_trace::{After, ControlError, ControlRequest, Enforcement, Policy, RunMode};
 
@@ -93,7 +94,7 @@ fn parameters_are_where_the_layout_says() {
     };
     let decoded = decode(&encode(&request).expect("encodes"));
     let head = |number: usize| decoded.head[number];
-    assert_eq!((head(field::MAGIC), head(field::VERSION)), (MAGIC, 2));
+    assert_eq!((head(field::MAGIC), head(field::VERSION)), (MAGIC, u64::from(PROTOCOL_VERSION)));
     assert_eq!((head(field::MODE), head(field::POLICY), head(field::SEED)), (mode::FREE, policy::PCT, 9));
     assert_eq!((head(field::QUANTUM), head(field::SWITCH_PERIOD)), (5, 6));
     assert_eq!((head(field::PCT_CHANGES), head(field::PCT_LENGTH), head(field::OPTIONS)), (3, 500, 2));

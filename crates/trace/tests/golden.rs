@@ -194,6 +194,11 @@ fn version_2_is_read_as_ever() {
 }
 
 #[test]
+fn version_3_is_read_as_ever() {
+    is_read_as_ever(3);
+}
+
+#[test]
 fn every_version_is_read_from_the_oldest() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     session().write(directory.path()).expect("written");

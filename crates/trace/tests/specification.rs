@@ -1,6 +1,6 @@
 //! The specification in prose says what the code says.
 
-use rashomon_abi::record::{CHUNK_BYTES, CHUNK_HEADER_WORDS, CHUNK_MAGIC, MAX_ARGUMENTS, Op, SITE_BIAS};
+use rashomon_abi::record::{CHUNK_BYTES, CHUNK_HEADER_WORDS, CHUNK_MAGIC, COMPRESSED_MAGIC, MAX_ARGUMENTS, Op, SITE_BIAS};
 use rashomon_abi::{PROTOCOL_VERSION, SESSION_VARIABLE, control, header};
 
 fn specification() -> String {
@@ -94,6 +94,7 @@ fn constants_are_quoted_right() {
         format!("`{:#018x}`", header::MAGIC),
         format!("`{:#018x}`", control::MAGIC),
         format!("`{CHUNK_MAGIC:#018x}`"),
+        format!("`{COMPRESSED_MAGIC:#018x}`"),
         format!("chunks of {CHUNK_BYTES} bytes"),
         format!("at most {}; 0 while", CHUNK_BYTES - CHUNK_HEADER_WORDS * 8),
         format!("previous site + {SITE_BIAS} "),

@@ -15,6 +15,11 @@ use std::process::Command;
 
 const FREE_TIME_LIMIT: f64 = 1.3;
 const BYTES_LIMIT: f64 = 8.0;
+/// What recording is to reach.
+const FREE_TIME_AIM: f64 = 0.7;
+const SERIAL_PROCESSOR_AIM: f64 = 1.0;
+const BYTES_AIM: f64 = 2.0;
+const RECORDS_AIM: f64 = 20e6;
 /// Policy of `rashomon record` for the serial runs: its default.
 const SERIAL_POLICY: &str = "random";
 
@@ -81,14 +86,30 @@ fn bars_of(results: &[ProgramResult]) -> Vec<Bar> {
     let time = geometric_mean(results.iter().map(|result| result.free.wall_seconds / result.sanitizer.wall_seconds));
     // Over all programs, so that one that hardly accesses memory does not decide.
     let overall = |size: fn(&ProgramResult) -> TraceSize| {
-        let bytes: u64 = results.iter().map(|result| size(result).access_bytes).sum();
+        let bytes: u64 = results.iter().map(|result| size(result).stored_bytes).sum();
         let kept: u64 = results.iter().map(|result| size(result).accesses_kept).sum();
         bytes as f64 / kept.max(1) as f64
     };
     let bytes = overall(|result| result.free_trace).max(overall(|result| result.serial_trace));
+    let processor = geometric_mean(results.iter().map(|result| result.serial.cpu_seconds / result.sanitizer.cpu_seconds));
+    let traces = || results.iter().flat_map(|result| [result.free_trace, result.serial_trace]);
+    let seconds: f64 = traces().map(|size| size.read_seconds).sum();
+    let speed = traces().map(|size| size.bytes / 8).sum::<u64>() as f64 / seconds.max(1e-9);
+    let of_time = "recording in free mode, time against ThreadSanitizer's, geometric mean";
+    let of_bytes = "bytes stored per access kept, all programs together, free and serial";
     vec![
-        Bar::at_most("recording in free mode, time against ThreadSanitizer's, geometric mean", time, FREE_TIME_LIMIT, " ×"),
-        Bar::at_most("trace of accesses per access kept, all programs together, free and serial", bytes, BYTES_LIMIT, " bytes"),
+        Bar::at_most(of_time, time, FREE_TIME_LIMIT, " ×"),
+        Bar::at_most(of_bytes, bytes, BYTES_LIMIT, " bytes"),
+        Bar::at_most(of_bytes, bytes, BYTES_AIM, " bytes"),
+        Bar::at_least("words of records decompressed and decoded, one core", speed / 1e6, RECORDS_AIM / 1e6, " M/s"),
+        Bar::at_most(of_time, time, FREE_TIME_AIM, " ×").stretch(),
+        Bar::at_most(
+            "recording in serial mode, processor time against ThreadSanitizer's, geometric mean",
+            processor,
+            SERIAL_PROCESSOR_AIM,
+            " ×",
+        )
+        .stretch(),
     ]
 }
 
@@ -106,7 +127,7 @@ fn print(report: &Report<ProgramResult>) {
         print_quantity(&report.programs, quantity);
     }
     println!("\ntrace");
-    let titles = ["program", "mode", "MB", "MB accesses", "executed", "kept", "sync events", "B/kept", "B/executed"];
+    let titles = ["program", "mode", "MB", "MB stored", "executed", "kept", "sync events", "B/kept", "B/executed"];
     let mut table = Table::new(&titles);
     for result in &report.programs {
         for (mode, size) in [("free", &result.free_trace), ("serial", &result.serial_trace)] {
@@ -114,7 +135,7 @@ fn print(report: &Report<ProgramResult>) {
                 result.name.into(),
                 mode.into(),
                 format!("{:.1}", size.bytes as f64 / 1e6),
-                format!("{:.1}", size.access_bytes as f64 / 1e6),
+                format!("{:.1}", size.stored_bytes as f64 / 1e6),
                 size.accesses_executed.to_string(),
                 size.accesses_kept.to_string(),
                 size.synchronisation_events.to_string(),

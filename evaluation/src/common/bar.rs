@@ -24,6 +24,11 @@ impl Bar {
         }
     }
 
+    pub fn at_least(name: &str, found: f64, limit: f64, unit: &str) -> Self {
+        let met = found >= limit;
+        Self { required: format!("≥ {limit}{unit}"), met, ..Self::at_most(name, found, limit, unit) }
+    }
+
     pub fn holds(name: &str, met: bool, found: String) -> Self {
         Self { name: name.into(), required: "yes".into(), found, met, stretch: false }
     }

@@ -3,6 +3,7 @@
 //!
 //! Calls: `system`, `detect`.
 
+pub mod chunk;
 pub mod connections;
 pub mod external;
 pub mod filter;

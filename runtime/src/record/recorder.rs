@@ -1,23 +1,20 @@
-//! The sink that keeps events: per-thread streams of mapped chunks (`rashomon_abi::record` describes the bytes).
+//! The sink that keeps events: per-thread streams of [chunks](chunk) (`rashomon_abi::record` describes the bytes).
 //!
 //! A stream is written by its own thread, or by the holder of the turn while its thread is stopped. Records are written front to
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
 use crate::detect;
-use crate::record::{filter, flow, frames, tree};
+use crate::record::{chunk, filter, flow, frames, tree};
 use crate::system::memory::Map;
 use crate::system::registered::Registered;
-use crate::system::sys::{self, syscall};
+use crate::system::sys;
 use crate::system::thread::{State, Thread, all};
 use crate::system::tls::Hot;
 use crate::system::{config, folder, header};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{field, note};
-use rashomon_abi::record::{
-    self, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum, LOW_MASK, MAX_ARGUMENTS,
-    Op, SITE_BIAS, word,
-};
+use rashomon_abi::record::{self, CHUNK_HEADER_WORDS, LOW_MASK, MAX_ARGUMENTS, Op, SITE_BIAS, word};
 use rashomon_abi::unwritten;
 
 /// Contexts beyond this number are recorded as their parents.
@@ -26,7 +23,7 @@ const MAX_CONTEXTS: u32 = 1 << 22;
 /// Told of every synchronisation event of an execution of which nothing is kept.
 pub static PASSED: Registered<fn(&Thread)> = Registered::none();
 static ENABLED: AtomicU32 = AtomicU32::new(0);
-/// Bytes of closed chunks.
+/// Bytes of full and closed chunks, before they are compressed.
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static FULL: AtomicU32 = AtomicU32::new(0);
 /// Serial mode: nothing is kept any more, as what happens is what happened before.
@@ -57,25 +54,6 @@ pub fn disable() {
     ENABLED.store(0, Release);
 }
 
-fn map_chunk(thread: u32, index: u32) -> Result<*mut u64, isize> {
-    let path = folder::path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread));
-    let offset = index as usize * CHUNK_BYTES;
-    // SAFETY: `path` is terminated; the mapping is fresh.
-    unsafe {
-        // O_RDWR | O_CREAT | O_CLOEXEC
-        let fd = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000102, 0o644);
-        if fd < 0 {
-            return Err(-fd);
-        }
-        let mut result = sys::grow(fd, offset, CHUNK_BYTES);
-        if result == 0 {
-            result = sys::call(sys::MMAP, 0, CHUNK_BYTES, 3, 1 | 0x8000, fd as usize, offset);
-        }
-        syscall!(sys::CLOSE, fd);
-        if result <= 0 { Err(-result) } else { Ok(result as *mut u64) }
-    }
-}
-
 /// Gives a thread its first chunk.
 pub fn begin(thread: &Thread) {
     let streams = !config::option(control::option::NO_STREAMS);
@@ -86,22 +64,12 @@ pub fn begin(thread: &Thread) {
     }
 }
 
+/// Gives a thread its next chunk, or none when nothing can be written any more.
 fn open_chunk(thread: &Thread) {
-    match map_chunk(thread.number.get(), thread.chunk_index.get()) {
-        Ok(chunk) => {
-            // SAFETY: a fresh chunk of zero bytes.
-            unsafe {
-                *chunk = CHUNK_MAGIC;
-                *chunk.add(1) = (thread.chunk_index.get() as u64) << 32 | thread.number.get() as u64;
-                let hot = thread.hot();
-                hot.cursor.set(chunk.add(CHUNK_HEADER_WORDS));
-                hot.end.set(chunk.add(CHUNK_BYTES / 8));
-                hot.previous_site.set(0);
-            }
-            thread.chunk.set(chunk);
+    match chunk::next(thread) {
+        Ok(()) => {
             thread.written_context.set(u32::MAX);
             let limit = config::word(control::field::TRACE_LIMIT);
-            // What is only reserved is given back when the chunk is closed, and must not use up what may be written.
             let total = BYTES.load(Relaxed);
             if limit != 0 && total > limit / 2 {
                 filter::run_short(thread);
@@ -111,10 +79,6 @@ fn open_chunk(thread: &Thread) {
             }
         }
         Err(errno) => {
-            thread.chunk.set(core::ptr::null_mut());
-            let hot = thread.hot();
-            hot.cursor.set(core::ptr::null_mut());
-            hot.end.set(core::ptr::null_mut());
             header::unwritten(errno);
             if FULL.swap(2, AcqRel) != 2 {
                 let words = unwritten::cause(errno as u64).map_or("cannot extend a trace file", |cause| cause.words);
@@ -129,47 +93,23 @@ fn open_chunk(thread: &Thread) {
     }
 }
 
-/// Completes the chunk: from here on it is valid whatever happens.
-fn close_chunk(thread: &Thread, last: bool) {
-    if thread.chunk.get().is_null() {
-        return;
+/// The thread's last chunk.
+fn close_chunk(thread: &Thread) {
+    if !thread.chunk.get().is_null() {
+        count(thread);
+        chunk::close(thread, chunk::used(thread));
     }
-    let chunk = thread.chunk.get();
-    // SAFETY: the thread's own chunk; the cursor lies inside it.
-    unsafe {
-        let first = chunk.add(CHUNK_HEADER_WORDS);
-        let words = thread.hot().cursor.get().offset_from(first) as usize;
-        let mut checksum = Checksum::new();
-        for at in 0..words {
-            checksum = checksum.add(*first.add(at));
-        }
-        *chunk.add(CHUNK_CHECKSUM_WORD) = checksum.finish();
-        BYTES.fetch_add(((CHUNK_HEADER_WORDS + words) * 8) as u64, Relaxed);
-        core::sync::atomic::fence(Release);
-        chunk.add(CHUNK_USED_WORD).write_volatile(words as u64 * 8);
-        sys::unmap(chunk.cast(), CHUNK_BYTES);
-        if last {
-            let path = folder::path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread.number.get()));
-            let fd = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000002, 0);
-            if fd >= 0 {
-                let bytes = thread.chunk_index.get() as usize * CHUNK_BYTES + (CHUNK_HEADER_WORDS + words) * 8;
-                syscall!(sys::FTRUNCATE, fd, bytes);
-                syscall!(sys::CLOSE, fd);
-            }
-        }
-    }
-    let hot = thread.hot();
-    hot.cursor.set(core::ptr::null_mut());
-    hot.end.set(core::ptr::null_mut());
-    thread.chunk.set(core::ptr::null_mut());
-    thread.chunk_index.set(thread.chunk_index.get() + 1);
+}
+
+fn count(thread: &Thread) {
+    BYTES.fetch_add(((CHUNK_HEADER_WORDS + chunk::used(thread)) * 8) as u64, Relaxed);
 }
 
 /// Room for `words` words in one chunk. False when nothing is kept any more.
 pub(super) fn reserve(thread: &Thread, words: usize) -> bool {
     if REPEATS.load(Relaxed) {
         // One that was in the kernel when recording ended.
-        close_chunk(thread, true);
+        close_chunk(thread);
     }
     if thread.chunk.get().is_null() {
         return false;
@@ -178,7 +118,7 @@ pub(super) fn reserve(thread: &Thread, words: usize) -> bool {
     if (hot.end.get() as usize).wrapping_sub(hot.cursor.get() as usize) / 8 >= words {
         return true;
     }
-    close_chunk(thread, false);
+    count(thread);
     thread.settle();
     let executed = thread.executed.get() - thread.executed_before_chunk.replace(thread.executed.get());
     filter::tune(thread, executed);
@@ -373,7 +313,7 @@ fn watch_repetition(op: Op, site: u64) {
             // All but the calling one stand still, or are in the kernel and write nothing more.
             thread.keep_accesses.set(false);
             if thread.has_block() && thread.state.get() != State::External {
-                close_chunk(thread, true);
+                close_chunk(thread);
             }
         }
         REPEATS.store(true, Release);
@@ -480,20 +420,13 @@ pub fn finish(thread: &Thread) {
     }
     header::word(field::ACCESSES_EXECUTED).fetch_add(executed, Relaxed);
     header::word(field::ACCESSES_REDUNDANT).fetch_add(thread.tree().with(tree::Tree::take_skipped), Relaxed);
-    close_chunk(thread, true);
+    close_chunk(thread);
 }
 
 /// Throws away what a forked child inherited: its chunks belong to the parent.
 pub fn forget(thread: &Thread) {
     disable();
-    if !thread.chunk.get().is_null() {
-        // SAFETY: the child's own view of the shared mapping.
-        unsafe { sys::unmap(thread.chunk.get().cast(), CHUNK_BYTES) };
-    }
-    thread.chunk.set(core::ptr::null_mut());
-    let hot = thread.hot();
-    hot.cursor.set(core::ptr::null_mut());
-    hot.end.set(core::ptr::null_mut());
+    chunk::unmap(thread);
     thread.keep_accesses.set(false);
-    flow::forgets(hot);
+    flow::forgets(thread.hot());
 }

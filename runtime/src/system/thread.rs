@@ -106,6 +106,8 @@ pub struct Thread {
     pub spawned: Cell<u32>,
     pub chunk: Cell<*mut u64>,
     pub chunk_index: Cell<u32>,
+    /// [`crate::record::chunk`].
+    pub compressor: Cell<*mut u8>,
     /// Current call context, the one last written to the chunk, and the context of each entry of the shadow stack.
     pub context: Cell<u32>,
     pub written_context: Cell<u32>,
