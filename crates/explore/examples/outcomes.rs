@@ -11,7 +11,7 @@ use rashomon_event::schedule::SCHEDULE_VERSION;
 use rashomon_event::{Deadline, Goal, Schedule};
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::explorer::{Go, Limits};
-use rashomon_explore::preemptions::PreemptionBounding;
+use rashomon_explore::preemptions::{PreemptionBounding, UNBOUNDED};
 use rashomon_explore::schedule::paths;
 use rashomon_explore::{Expected, Explorer, Failure, Log, Search, VisibleAccesses};
 use std::collections::BTreeSet;
@@ -22,8 +22,6 @@ use std::time::Duration;
 
 /// No program for which this is meant has so many schedules up to independent steps, or states.
 const MOST_SCHEDULES: u64 = 50_000;
-/// More preemptions than there are steps.
-const UNBOUNDED: usize = 64;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);

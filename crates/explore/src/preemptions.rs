@@ -10,7 +10,8 @@
 //! than before. The thread that ran is part of the state, since another one that goes on is a preemption; so are the threads that
 //! can go on and those that are passed over, which depend on more than the order. That is sound as far as the order is that of
 //! all accesses that matter: where plain accesses race that are not visible, it is not. From the first step on of which is not
-//! known what it depends on (files), nothing is remembered.
+//! known what it depends on (files), nothing is remembered. Without a bound ([`UNBOUNDED`]) neither the thread that ran nor the
+//! number of preemptions matters.
 //!
 //! **Hints.** What a search does by itself behind its decisions costs nothing. Without a preferred thread that is never a
 //! preemption. With one, turns that it takes are free, as in delay bounding (M. Emmi, S. Qadeer, Z. Rakamarić, "Delay-Bounded
@@ -34,7 +35,10 @@ const MAX_PLANNED: usize = 1 << 26;
 /// States that are remembered; further ones are tried whenever they are reached.
 const MAX_STATES: usize = 1 << 22;
 
-/// Steps and their order; the thread that ran; threads that can go on, and those passed over.
+/// Preemptions of a search that has no bound.
+pub const UNBOUNDED: usize = usize::MAX;
+
+/// Steps and their order; the thread that ran, with a bound; threads that can go on, and those passed over.
 type State = (u128, Option<u32>, u64, u64);
 
 /// A list of decisions, and how many preemptions they make.
@@ -129,8 +133,9 @@ impl Search for PreemptionBounding {
         let states = if self.states.is_some() { Order::of(log).states() } else { Vec::new() };
         for (at, step) in log.steps.iter().enumerate().skip(plan.decisions.len()) {
             let ran = at.checked_sub(1).map(|before| log.steps[before].thread);
+            let (ran, paid) = if self.most == UNBOUNDED { (None, 0) } else { (ran, spent) };
             if let Some(&state) = states.get(at)
-                && self.is_known((state, ran, step.enabled, step.waiting), spent)
+                && self.is_known((state, ran, step.enabled, step.waiting), paid)
             {
                 break;
             }

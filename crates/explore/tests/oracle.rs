@@ -6,7 +6,7 @@ use model::random::{Random, guarded};
 use model::{Do, Program, Wishes, all_outcomes, finds_race, has_race, outcomes_of};
 use rashomon_explore::beside::Beside;
 use rashomon_explore::dpor::Dpor;
-use rashomon_explore::preemptions::PreemptionBounding;
+use rashomon_explore::preemptions::{PreemptionBounding, UNBOUNDED};
 
 /// Executions of DPOR, and of the search without reduction where the program is small enough for it.
 fn check(program: &Program) -> (u32, Option<u32>) {
@@ -20,7 +20,7 @@ fn check(program: &Program) -> (u32, Option<u32>) {
     let (bounded, many, exhaustive) = outcomes_of(program, &mut PreemptionBounding::new(32));
     assert!(exhaustive, "{program:?}");
     assert_eq!(bounded, wanted, "preemption bounding, {program:?}");
-    for most in [0, 1, 2, 32] {
+    for most in [0, 1, 2, 32, UNBOUNDED] {
         let (wanted, most_executions, _) = outcomes_of(program, &mut PreemptionBounding::new(most));
         let (remembering, executions, exhaustive) = outcomes_of(program, &mut PreemptionBounding::remembering(most));
         assert!(exhaustive && executions <= most_executions, "{executions} of {most_executions}, {program:?}");
@@ -117,7 +117,7 @@ fn accesses_side_by_side() {
                 if !small {
                     continue;
                 }
-                for most in [0, 1, 2, 32] {
+                for most in [0, 1, 2, 32, UNBOUNDED] {
                     let (without, many, _) = finds_race(&program, &mut PreemptionBounding::new(most), wishes);
                     let (with, states, all) = finds_race(&program, &mut PreemptionBounding::remembering(most), wishes);
                     assert!(with == without && (with || all), "states, {most} preemptions, {wishes:?}, {program:?}");

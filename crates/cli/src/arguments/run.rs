@@ -39,7 +39,8 @@ pub struct RunOptions {
     /// Seconds after which a recorded execution is ended; 0: never.
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds, help_heading = "Recording")]
     pub timeout: Duration,
-    /// Megabytes of a recording after which it keeps no more plain accesses, only synchronisation; 0: no limit.
+    /// Megabytes of records, before they are compressed, after which a recording keeps no more plain accesses, only
+    /// synchronisation; 0: no limit.
     #[arg(long, value_name = "MB", default_value_t = 256, help_heading = "Recording")]
     pub trace_limit: u64,
     /// How many processes of the program are recorded, each on its own; later ones run unobserved. 0: all.
