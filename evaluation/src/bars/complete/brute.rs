@@ -1,7 +1,7 @@
 //! All schedules of a small program, state by state: what a correct exploration has to reach.
 //!
 //! It knows nothing of exploration but what its documentation says of the program's world: nobody wakes up by himself, a signal
-//! lets out who waits longest, and a sleep may end at any time.
+//! lets out who waits longest, a sleep may end at any time, and other time-outs come when nobody can go on, the first one first.
 
 use super::program::{Do, LOCKS, Program, VARIABLES};
 use std::collections::{BTreeSet, HashSet};
@@ -40,6 +40,11 @@ struct State {
     readers: BTreeSet<usize>,
     writer: Option<usize>,
     posted: u32,
+    /// Seconds of the program's own time that have passed by time-outs, and when each thread's timed step is over.
+    now: u64,
+    over: Vec<u64>,
+    /// Whose timed step is over.
+    timed_out: BTreeSet<usize>,
 }
 
 impl State {
@@ -59,13 +64,18 @@ impl State {
             readers: BTreeSet::new(),
             writer: None,
             posted: 0,
+            now: 0,
+            over: vec![0; count],
+            timed_out: BTreeSet::new(),
         }
     }
 
     fn can_go_on(&self, program: &Program, thread: usize) -> bool {
         match (self.phases[thread], program.threads[thread].get(self.at[thread])) {
             (Phase::Unborn | Phase::Waits | Phase::Ends | Phase::Ended, _) => false,
-            (Phase::Woken, Some(Do::Wait(lock))) | (_, Some(Do::Lock(lock))) => self.holders[*lock].is_none(),
+            (Phase::Woken, Some(Do::Wait(lock) | Do::TimedWait(lock))) | (_, Some(Do::Lock(lock))) => self.holders[*lock].is_none(),
+            (_, Some(Do::TimedLock(lock))) => self.holders[*lock].is_none() || self.timed_out.contains(&thread),
+            (_, Some(Do::TimedTake)) => self.posted > 0 || self.timed_out.contains(&thread),
             (_, Some(Do::ReadLock)) => self.writer.is_none(),
             (_, Some(Do::WriteLock)) => self.writer.is_none() && self.readers.is_empty(),
             (_, Some(Do::Take)) => self.posted > 0,
@@ -108,7 +118,7 @@ impl State {
                 self.atomic[variable] += 1;
             }
             Some(Do::Lock(lock)) => self.holders[lock] = Some(thread),
-            Some(Do::Try(lock)) => {
+            Some(Do::Try(lock) | Do::TimedLock(lock)) => {
                 let free = self.holders[lock].is_none();
                 self.saw[thread].push(i32::from(free));
                 if free {
@@ -122,26 +132,28 @@ impl State {
                 self.readers.remove(&thread);
                 self.writer = self.writer.filter(|writer| *writer != thread);
             }
-            Some(Do::Wait(lock)) if self.phases[thread] == Phase::Ready => {
+            Some(Do::Wait(lock) | Do::TimedWait(lock)) if self.phases[thread] == Phase::Ready => {
                 self.holders[lock] = None;
                 self.waiting[lock].push(thread);
                 self.phases[thread] = Phase::Waits;
                 return;
             }
-            Some(Do::Wait(lock)) => {
-                self.holders[lock] = Some(thread);
-                self.phases[thread] = Phase::Ready;
+            Some(Do::Wait(lock)) => self.leaves_condition(thread, lock),
+            Some(Do::TimedWait(lock)) => {
+                self.saw[thread].push(i32::from(!self.timed_out.contains(&thread)));
+                self.leaves_condition(thread, lock);
             }
             Some(Do::Signal(lock)) => self.let_out(lock, 1),
             Some(Do::Broadcast(lock)) => self.let_out(lock, usize::MAX),
             Some(Do::Take) => self.posted -= 1,
-            Some(Do::TryTake) => {
+            Some(Do::TryTake | Do::TimedTake) => {
                 self.saw[thread].push(i32::from(self.posted > 0));
                 self.posted = self.posted.saturating_sub(1);
             }
             Some(Do::Post) => self.posted += 1,
             Some(Do::Create(child)) => {
                 self.phases[child] = Phase::Ready;
+                self.arrives(program, child);
                 self.tell(program, child, found);
             }
             Some(Do::Join(child)) => {
@@ -151,13 +163,46 @@ impl State {
             }
             Some(Do::Sleep | Do::Detach | Do::EndProcess) => {}
         }
+        self.timed_out.remove(&thread);
         self.at[thread] += 1;
         while let Some(Do::UnlockTried(lock)) = body.get(self.at[thread])
             && self.holders[*lock] != Some(thread)
         {
             self.at[thread] += 1;
         }
+        self.arrives(program, thread);
         self.tell(program, thread, found);
+    }
+
+    fn leaves_condition(&mut self, thread: usize, lock: usize) {
+        self.holders[lock] = Some(thread);
+        self.phases[thread] = Phase::Ready;
+    }
+
+    /// The thread asks for the time before a timed step, which is part of the step before.
+    fn arrives(&mut self, program: &Program, thread: usize) {
+        let at = self.at[thread];
+        if let Some(Do::TimedLock(_) | Do::TimedWait(_) | Do::TimedTake) = program.threads[thread].get(at) {
+            self.over[thread] = self.now + program.patience(thread, at);
+        }
+    }
+
+    /// The next time-out, where nobody can go on; whether there is one.
+    fn time_passes(&mut self, program: &Program) -> bool {
+        let is_timed = |thread: &usize| match (self.phases[*thread], program.threads[*thread].get(self.at[*thread])) {
+            (Phase::Waits, Some(Do::TimedWait(_))) => true,
+            (Phase::Ready, Some(Do::TimedLock(_) | Do::TimedTake)) => !self.timed_out.contains(thread),
+            _ => false,
+        };
+        let next = (0..self.at.len()).filter(is_timed).min_by_key(|thread| self.over[*thread]);
+        let Some(thread) = next.filter(|_| !self.phases.contains(&Phase::Ends)) else { return false };
+        self.now = self.now.max(self.over[thread]);
+        self.timed_out.insert(thread);
+        if self.phases[thread] == Phase::Waits {
+            self.waiting.iter_mut().for_each(|waiting| waiting.retain(|other| *other != thread));
+            self.phases[thread] = Phase::Woken;
+        }
+        true
     }
 
     /// Those that are left, if nobody ends the process.
@@ -173,12 +218,18 @@ pub fn outcomes(program: &Program) -> BTreeSet<Outcome> {
     let mut found = BTreeSet::new();
     let mut known = HashSet::new();
     let mut first = State::new(program);
+    first.arrives(program, 0);
     first.tell(program, 0, &mut found);
     let mut open = vec![first];
     while let Some(state) = open.pop() {
         let can: Vec<usize> = (0..program.threads.len()).filter(|thread| state.can_go_on(program, *thread)).collect();
         if can.is_empty() {
-            found.extend(state.blocked());
+            let mut later = state.clone();
+            match later.time_passes(program) {
+                true if known.insert(later.clone()) => open.push(later),
+                true => {}
+                false => found.extend(state.blocked()),
+            }
         }
         for thread in can {
             let mut next = state.clone();
@@ -208,6 +259,18 @@ mod tests {
         let main = vec![Do::Create(1), Do::Signal(0), Do::Join(1)];
         let wanted = [Outcome::Ended("0 t0 t1".into()), Outcome::Blocked([0, 1].into())];
         assert_eq!(outcomes(&Program { threads: vec![main, wait] }), wanted.into());
+    }
+
+    #[test]
+    fn time_outs_come_when_nobody_can_go_on_and_in_their_order() {
+        let main = vec![Do::Create(1), Do::TimedTake, Do::Join(1)];
+        let program = |other: Do| Program { threads: vec![main.clone(), vec![other]] };
+        assert_eq!(outcomes(&program(Do::Post)), [Outcome::Ended("0 t0,1 t1".into())].into());
+        assert_eq!(outcomes(&program(Do::TimedTake)), [Outcome::Ended("0 t0,0 t1,0".into())].into());
+        let wait = vec![Do::Lock(0), Do::TimedWait(0), Do::Unlock(0)];
+        let program = Program { threads: vec![vec![Do::Create(1), Do::Signal(0), Do::Join(1)], wait] };
+        let wanted = ["0 t0 t1,0", "0 t0 t1,1"].map(|told| Outcome::Ended(told.into()));
+        assert_eq!(outcomes(&program), wanted.into());
     }
 
     #[test]

@@ -60,8 +60,12 @@ struct Reached {
 }
 
 impl Reached {
+    const fn is_right(&self) -> bool {
+        self.missing.is_empty() && self.unknown.is_empty()
+    }
+
     const fn is_complete(&self) -> bool {
-        self.exhausted && self.missing.is_empty() && self.unknown.is_empty()
+        self.exhausted && self.is_right()
     }
 
     const fn verdict(&self) -> &'static str {
@@ -239,6 +243,10 @@ fn bars_of(programs: &[Compared]) -> Vec<Bar> {
         let equal = complete(search);
         let name = format!("programs whose outcomes under {search} are those of brute force");
         bars.push(Bar::holds(&name, equal == programs.len(), format!("{equal} of {}", programs.len())));
+        let of = |one: &&Compared| one.reached.iter().any(|reached| reached.search == search && !reached.is_right());
+        let wrong = programs.iter().filter(of).count();
+        let name = format!("the same, where {search} ended by itself or not: programs with an outcome missing or unknown");
+        bars.push(Bar::holds(&name, wrong == 0, wrong.to_string()));
     }
     // Native executions that block say nothing of what a start costs.
     let ratio = |one: &Compared| {

@@ -31,6 +31,10 @@ pub enum Do {
     Take,
     TryTake,
     Post,
+    /// As [`Self::Try`], [`Self::Wait`] and [`Self::Take`], for at most so long ([`Program::patience`]).
+    TimedLock(usize),
+    TimedWait(usize),
+    TimedTake,
     Sleep,
     Create(usize),
     Join(usize),
@@ -66,7 +70,7 @@ impl Draw {
     /// What belongs together.
     fn part(&mut self, is_initial: bool) -> Vec<Do> {
         let lock = self.below(LOCKS);
-        match self.below(13) {
+        match self.below(15) {
             0..=2 => vec![self.access()],
             3 => vec![Do::Lock(lock), self.access(), Do::Unlock(lock)],
             4 => vec![Do::Lock(lock), Do::Lock(1 - lock), Do::Unlock(1 - lock), Do::Unlock(lock)],
@@ -77,6 +81,9 @@ impl Draw {
             9 => vec![Do::WriteLock, self.access(), Do::UnlockBoth],
             10 => vec![[Do::Take, Do::TryTake, Do::Post][self.below(3)]],
             11 => vec![Do::Sleep],
+            12 => vec![Do::TimedTake],
+            13 if self.below(2) == 0 => vec![Do::TimedLock(lock), self.access(), Do::UnlockTried(lock)],
+            13 => vec![Do::Lock(lock), Do::TimedWait(lock), Do::Unlock(lock)],
             _ if is_initial => vec![self.access()],
             _ => vec![[Do::EndThread, Do::EndProcess][self.below(2)]],
         }
@@ -122,6 +129,15 @@ impl Program {
         (100 * (thread + 1) + step) as i32
     }
 
+    /// Seconds of the program's own time that a timed step waits. No sums of them are equal, so that which of several time-outs
+    /// comes first is never in doubt.
+    pub fn patience(&self, thread: usize, step: usize) -> u64 {
+        let timed = |step: &Do| matches!(step, Do::TimedLock(_) | Do::TimedWait(_) | Do::TimedTake);
+        let before: usize = self.threads[..thread].iter().map(|body| body.iter().filter(|step| timed(step)).count()).sum();
+        let own = self.threads[thread][..step].iter().filter(|step| timed(step)).count();
+        3_u64.pow((before + own) as u32)
+    }
+
     /// As a program that appends to the file in its first argument who ended it, and what that thread saw and those that it
     /// joined. That is done by code which no tool sees, by itself: it is part of the step before.
     pub fn source(&self) -> String {
@@ -129,39 +145,45 @@ impl Program {
         for (thread, body) in self.threads.iter().enumerate().rev() {
             let _ = writeln!(source, "static void *body{thread}(void *p) {{");
             for (number, step) in body.iter().enumerate() {
-                let _ = writeln!(source, "    {}", statement(thread, number, *step));
+                let _ = writeln!(source, "    {}", self.statement(thread, number, *step));
             }
             let _ = writeln!(source, "    return p;\n}}");
         }
         source.push_str(MAIN);
         source
     }
-}
 
-fn statement(thread: usize, number: usize, step: Do) -> String {
-    match step {
-        Do::Read(variable) => format!("saw({thread}, x[{variable}]);"),
-        Do::Write(variable) => format!("x[{variable}] = {};", Program::value(thread, number)),
-        Do::Add(variable) => format!("saw({thread}, __atomic_fetch_add(&a[{variable}], 1, __ATOMIC_SEQ_CST));"),
-        Do::Lock(lock) => format!("pthread_mutex_lock(&m[{lock}]);"),
-        Do::Unlock(lock) => format!("pthread_mutex_unlock(&m[{lock}]);"),
-        Do::Try(lock) => format!("{{ int t = !pthread_mutex_trylock(&m[{lock}]); saw({thread}, t);"),
-        Do::UnlockTried(lock) => format!("if (t) pthread_mutex_unlock(&m[{lock}]); }}"),
-        Do::ReadLock => "pthread_rwlock_rdlock(&both);".into(),
-        Do::WriteLock => "pthread_rwlock_wrlock(&both);".into(),
-        Do::UnlockBoth => "pthread_rwlock_unlock(&both);".into(),
-        Do::Wait(lock) => format!("pthread_cond_wait(&c[{lock}], &m[{lock}]);"),
-        Do::Signal(lock) => format!("pthread_cond_signal(&c[{lock}]);"),
-        Do::Broadcast(lock) => format!("pthread_cond_broadcast(&c[{lock}]);"),
-        Do::Take => "sem_wait(&s);".into(),
-        Do::TryTake => format!("saw({thread}, sem_trywait(&s) == 0);"),
-        Do::Post => "sem_post(&s);".into(),
-        Do::Sleep => "usleep(1);".into(),
-        Do::Create(child) => format!("pthread_create(handle({child}), 0, body{child}, p);"),
-        Do::Join(child) => format!("pthread_join(*handle({child}), 0); joined({thread}, {child});"),
-        Do::Detach => "pthread_detach(pthread_self());".into(),
-        Do::EndThread => "pthread_exit(p);".into(),
-        Do::EndProcess => format!("ends({thread}); exit(0);"),
+    fn statement(&self, thread: usize, number: usize, step: Do) -> String {
+        let later = || format!("later({})", self.patience(thread, number));
+        match step {
+            Do::Read(variable) => format!("saw({thread}, x[{variable}]);"),
+            Do::Write(variable) => format!("x[{variable}] = {};", Program::value(thread, number)),
+            Do::Add(variable) => format!("saw({thread}, __atomic_fetch_add(&a[{variable}], 1, __ATOMIC_SEQ_CST));"),
+            Do::Lock(lock) => format!("pthread_mutex_lock(&m[{lock}]);"),
+            Do::Unlock(lock) => format!("pthread_mutex_unlock(&m[{lock}]);"),
+            Do::Try(lock) => format!("{{ int t = !pthread_mutex_trylock(&m[{lock}]); saw({thread}, t);"),
+            Do::UnlockTried(lock) => format!("if (t) pthread_mutex_unlock(&m[{lock}]); }}"),
+            Do::ReadLock => "pthread_rwlock_rdlock(&both);".into(),
+            Do::WriteLock => "pthread_rwlock_wrlock(&both);".into(),
+            Do::UnlockBoth => "pthread_rwlock_unlock(&both);".into(),
+            Do::Wait(lock) => format!("pthread_cond_wait(&c[{lock}], &m[{lock}]);"),
+            Do::Signal(lock) => format!("pthread_cond_signal(&c[{lock}]);"),
+            Do::Broadcast(lock) => format!("pthread_cond_broadcast(&c[{lock}]);"),
+            Do::Take => "sem_wait(&s);".into(),
+            Do::TryTake => format!("saw({thread}, sem_trywait(&s) == 0);"),
+            Do::TimedLock(lock) => {
+                format!("{{ int t = !pthread_mutex_timedlock(&m[{lock}], {}); saw({thread}, t);", later())
+            }
+            Do::TimedWait(lock) => format!("saw({thread}, !pthread_cond_timedwait(&c[{lock}], &m[{lock}], {}));", later()),
+            Do::TimedTake => format!("saw({thread}, sem_timedwait(&s, {}) == 0);", later()),
+            Do::Post => "sem_post(&s);".into(),
+            Do::Sleep => "usleep(1);".into(),
+            Do::Create(child) => format!("pthread_create(handle({child}), 0, body{child}, p);"),
+            Do::Join(child) => format!("pthread_join(*handle({child}), 0); joined({thread}, {child});"),
+            Do::Detach => "pthread_detach(pthread_self());".into(),
+            Do::EndThread => "pthread_exit(p);".into(),
+            Do::EndProcess => format!("ends({thread}); exit(0);"),
+        }
     }
 }
 
@@ -169,6 +191,7 @@ fn statement(thread: usize, number: usize, step: Do) -> String {
 const PRELUDE: &str = r#"#include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 #define UNSEEN __attribute__((noinline, no_sanitize("thread")))
 static int x[2], a[2], values[4][16], count[4], with[4][4];
@@ -180,6 +203,12 @@ static pthread_rwlock_t both = PTHREAD_RWLOCK_INITIALIZER;
 static sem_t s;
 UNSEEN static void saw(int thread, int value) { values[thread][count[thread]++] = value; }
 UNSEEN static pthread_t *handle(int thread) { return &threads[thread]; }
+UNSEEN static struct timespec *later(int seconds) {
+    static __thread struct timespec then;
+    clock_gettime(CLOCK_REALTIME, &then);
+    then.tv_sec += seconds;
+    return &then;
+}
 UNSEEN static void joined(int thread, int child) {
     with[thread][child] = 1;
     for (int i = 0; i < 4; i++) with[thread][i] |= with[child][i];
