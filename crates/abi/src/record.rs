@@ -4,9 +4,9 @@
 //! followed by records, each one or more words; the rest of the chunk is zero. Records never straddle a chunk. A word zero ends
 //! the records of a chunk, so an unfinished chunk can be read up to its last completed record.
 //!
-//! The file begins with the chunk that is being written, or was written last. A chunk that is full is compressed ([`crate::compress`])
-//! and appended behind it, so the first one is at byte [`CHUNK_BYTES`]; a header in front, and zeros behind up to a multiple of
-//! eight bytes.
+//! The file begins with the chunk that is being written, or was written last. A chunk that is full is compressed
+//! ([`crate::compress`]) and appended behind it, so the first one is at byte [`CHUNK_BYTES`]; a header in front, and zeros behind
+//! up to a multiple of eight bytes.
 //!
 //! The first word of a record is `top:11 | kind:5 | low:48` from the most significant bit down.
 //!

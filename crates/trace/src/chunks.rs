@@ -6,7 +6,8 @@
 use crate::bytes::{get_word, word_at};
 use rashomon_abi::compress::{self, Model};
 use rashomon_abi::record::{
-    CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, COMPRESSED_MAGIC, Checksum, MAX_RECORD_WORDS,
+    CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, COMPRESSED_MAGIC, Checksum,
+    MAX_RECORD_WORDS,
 };
 
 const CHUNK_HEADER_BYTES: usize = CHUNK_HEADER_WORDS * 8;
@@ -228,11 +229,7 @@ fn check_sum(header: &[u8], of: &[u8]) -> Result<(), FaultKind> {
 }
 
 /// A chunk that is not compressed, and its index; `None` behind the last one (reserved space: nothing but zeros).
-fn scan_chunk(
-    (thread, index): (u32, Option<u32>),
-    offset: usize,
-    bytes: &[u8],
-) -> Result<Option<(u32, Chunk)>, FaultKind> {
+fn scan_chunk((thread, index): (u32, Option<u32>), offset: usize, bytes: &[u8]) -> Result<Option<(u32, Chunk)>, FaultKind> {
     let rest = &bytes[offset..];
     let bytes = &rest[..rest.len().min(CHUNK_BYTES)];
     let Some(magic) = get_word(bytes, 0).filter(|_| bytes.len() >= CHUNK_HEADER_BYTES) else {

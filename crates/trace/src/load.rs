@@ -9,6 +9,7 @@
 //! Operations without a synchronisation ordinal make events only where analyses need them: requests, blocked threads, and
 //! allocations (as [`EventKind::Other`], so that a block's call context is kept).
 
+use crate::chunks::{Fault, FaultKind};
 use crate::convert::class_of;
 use crate::error::TraceError;
 use crate::freed;
@@ -20,7 +21,6 @@ use crate::loaded::{BlockedRecord, Flow, FlowRecord, FrameRecord, GoalRecord, In
 use crate::misuse::{Misuses, Moment};
 use crate::recording::Recording;
 use crate::space::{LastHits, Space};
-use crate::chunks::{Fault, FaultKind};
 use crate::stream::{Reader, Record, SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;

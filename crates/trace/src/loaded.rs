@@ -1,9 +1,9 @@
 //! A recording in memory.
 
+use crate::chunks::FaultKind;
 use crate::header::RunHeader;
 use crate::identity::SyncObjects;
 use crate::misuse::MisuseRecord;
-use crate::chunks::FaultKind;
 use crate::turns::HandoverLog;
 use rashomon_abi::record::{Op, input};
 use rashomon_event::{AccessClass, Address, ContextId, EventIndex, SiteId, ThreadId, Trace};

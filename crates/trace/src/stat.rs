@@ -1,10 +1,10 @@
 //! What a recording holds, counted record by record.
 
+use crate::chunks::{Chunk, Fault};
 use crate::error::TraceError;
 use crate::header::{Origin, RunMode, RunOutcome, RunState};
 use crate::modules::ModuleLine;
 use crate::recording::Recording;
-use crate::chunks::{Chunk, Fault};
 use crate::stream::Record;
 use rashomon_abi::record::{AccessClass, Op};
 use rashomon_event::harmless;
@@ -111,7 +111,8 @@ impl Recording {
         writeln!(out, "chunks             {} ({} unfinished)", total.chunks, total.unfinished_chunks)?;
         writeln!(out, "bytes              {} ({} in files)", total.record_bytes, total.file_bytes)?;
         if total.compressed_chunks > 0 {
-            writeln!(out, "compressed         {} chunks; all are stored as {} bytes", total.compressed_chunks, total.stored_bytes)?;
+            let Statistics { compressed_chunks, stored_bytes, .. } = total;
+            writeln!(out, "compressed         {compressed_chunks} chunks; all are stored as {stored_bytes} bytes")?;
         }
         writeln!(out, "accesses executed  {}", total.accesses_executed)?;
         writeln!(out, "accesses kept      {kept}")?;

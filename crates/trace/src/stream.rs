@@ -1,7 +1,7 @@
 //! One thread's stream: the records of its chunks, decoded one chunk at a time.
 //!
-//! Layout and rules: `rashomon_abi::record` and `docs/trace-format.md`. A record that an unfinished chunk does not hold as a whole
-//! is *torn*: the writer was killed between two of its words. Where that is [`Reader`] says; it is no fault.
+//! Layout and rules: `rashomon_abi::record` and `docs/trace-format.md`. A record that an unfinished chunk does not hold as a
+//! whole is *torn*: the writer was killed between two of its words. [`Reader`] says where that is; it is no fault.
 
 use crate::chunks::{Chunk, Chunks, Fault, FaultKind};
 use rashomon_abi::compress::Model;

@@ -5,11 +5,11 @@
 //! nothing but bookkeeping behind `ThreadEnd`, and that the header's counts agree. A recording whose program was killed is not in
 //! error; what it lacks is listed.
 
+use crate::chunks::Fault;
 use crate::error::TraceError;
 use crate::header::RunState;
 use crate::loaded::Shortcoming;
 use crate::recording::{Recording, Stream};
-use crate::chunks::Fault;
 use crate::stream::{Reader, Record};
 use rashomon_abi::HEADER_FILE;
 use rashomon_abi::header::field;

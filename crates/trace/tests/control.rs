@@ -1,12 +1,12 @@
 //! Control files decoded again with nothing but the layout in `rashomon_abi::control`.
 
+use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::control::{
     GOAL_WORDS, HEAD_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS, field, goal,
     mode, object, option, policy, turn,
 };
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
 use rashomon_event::{CodePlace, Goal, Landmark, ObjectName, Place, Position, Schedule, ThreadPath, Turn};
-use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_trace::control::encode;
 use rashomon_trace::{After, ControlError, ControlRequest, Enforcement, Policy, RunMode};
 

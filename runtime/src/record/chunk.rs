@@ -4,9 +4,9 @@
 //! process dies of, and its pages are touched once. A full chunk is compressed ([`rashomon_abi::compress`]) and appended to the
 //! file; then the same memory is the next chunk.
 
+use crate::system::folder;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::Thread;
-use crate::system::folder;
 use core::sync::atomic::Ordering::Release;
 use rashomon_abi::compress::{self, Model};
 use rashomon_abi::record::{

@@ -48,7 +48,7 @@ impl Saving {
             let recording = Recording::open(&process.folder)?;
             saving.executed += recording.header.accesses_executed;
             saving.redundant += recording.header.accesses_redundant;
-            saving.bytes += recording.streams.iter().map(Stream::file_bytes).sum::<u64>();
+            saving.bytes += recording.streams.iter().map(Stream::record_bytes).sum::<u64>();
         }
         Ok(saving)
     }

@@ -14,6 +14,7 @@ use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use rashomon_event::Deadline;
 use rashomon_report::ProgramExit;
+use rashomon_trace::{ProcessFolder, Recording, Stream, processes};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -168,13 +169,12 @@ pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option
     Some(Registered { engine: Box::new(Record::analysing(plan)), share: Share::Whole, turn: Turn::First })
 }
 
-/// Bytes of the files of a recording. What cannot be read counts nothing.
+/// Bytes of records that a recording holds, before they are compressed: what its analysis has to go through. What cannot be read
+/// counts nothing.
 fn size_of(folder: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let of = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => size_of(&entry.path()),
-        Ok(metadata) => metadata.len(),
-        Err(_) => 0,
+    let bytes = |process: ProcessFolder| {
+        let recording = Recording::open(&process.folder).ok()?;
+        Some(recording.streams.iter().map(Stream::record_bytes).sum::<u64>())
     };
-    entries.flatten().map(of).sum()
+    processes(folder).map_or(0, |found| found.into_iter().filter_map(bytes).sum())
 }

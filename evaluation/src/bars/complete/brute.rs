@@ -73,7 +73,9 @@ impl State {
     fn can_go_on(&self, program: &Program, thread: usize) -> bool {
         match (self.phases[thread], program.threads[thread].get(self.at[thread])) {
             (Phase::Unborn | Phase::Waits | Phase::Ends | Phase::Ended, _) => false,
-            (Phase::Woken, Some(Do::Wait(lock) | Do::TimedWait(lock))) | (_, Some(Do::Lock(lock))) => self.holders[*lock].is_none(),
+            (Phase::Woken, Some(Do::Wait(lock) | Do::TimedWait(lock))) | (_, Some(Do::Lock(lock))) => {
+                self.holders[*lock].is_none()
+            }
             (_, Some(Do::TimedLock(lock))) => self.holders[*lock].is_none() || self.timed_out.contains(&thread),
             (_, Some(Do::TimedTake)) => self.posted > 0 || self.timed_out.contains(&thread),
             (_, Some(Do::ReadLock)) => self.writer.is_none(),
