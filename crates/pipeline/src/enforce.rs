@@ -9,16 +9,17 @@ use crate::error::PipelineError;
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE};
 use rashomon_confirm::enforce::{Kept, enforce, order_of, steps};
 use rashomon_confirm::{Ending, Input, Program, Time};
-use rashomon_event::{CandidateKind, Deadline, EventIndex, Trace};
+use rashomon_event::{CandidateKind, Deadline, EventIndex, ProcessPath, Trace};
 use rashomon_files::Links;
 use rashomon_predict::deciders::Decision;
 use rashomon_predict::engines::opinions_of;
 use rashomon_predict::{Engine, Options, Refinement};
 use rashomon_refinement::facts::Atomics;
-use rashomon_refinement::loops::{self, behind};
+use rashomon_refinement::live::live;
+use rashomon_refinement::loops::{self, Loop, behind};
 use rashomon_refinement::model::Model;
 use rashomon_refinement::objects::Objects;
-use rashomon_refinement::search::near;
+use rashomon_refinement::search::{Limits, near};
 use rashomon_refinement::terms::names_of;
 use serde::Serialize;
 use serde_json::Value;
@@ -29,6 +30,10 @@ use std::time::{Duration, Instant};
 
 /// Bytes of the detector's reports that are read.
 const LARGEST: u64 = 64 << 20;
+
+/// What looking for states in which nobody can go on may cost, in each recording.
+const STUCK_STATES: usize = 20_000;
+const STUCK_STEPS: usize = 1_000_000;
 
 /// How counterexamples are made and enforced.
 pub struct Enforcement<'a> {
@@ -131,7 +136,7 @@ pub struct Enforced {
     pub parallel: usize,
     /// What was enforced already, from another recording.
     #[serde(skip)]
-    known: BTreeSet<Vec<String>>,
+    known: BTreeSet<(ProcessPath, Vec<String>)>,
 }
 
 /// An order, and what it is about.
@@ -140,6 +145,8 @@ struct Planned {
     steps: Vec<EventIndex>,
     names: Vec<String>,
     behind_wait_loop: bool,
+    /// It ends where something was lost: a program that looks before it waits does not wait there.
+    is_doubtful: bool,
     /// To the same goals, as close to the trace as can be: for programs that leave the shorter one, or do something else in it.
     near: Option<Vec<EventIndex>>,
 }
@@ -148,7 +155,7 @@ impl Enforced {
     /// Decides the candidates of one more recording, and enforces what has an order that was not enforced yet.
     pub fn add(
         &mut self,
-        trace: &Trace,
+        (process, trace): (&ProcessPath, &Trace),
         with: &Enforcement<'_>,
         mut told: impl FnMut(&Counterexample),
     ) -> Result<(), PipelineError> {
@@ -157,7 +164,7 @@ impl Enforced {
             return Ok(());
         }
         let begin = Instant::now();
-        let planned = self.plan(trace, with);
+        let planned = self.plan((process, trace), with);
         self.checking += begin.elapsed().as_secs_f64();
         let begin = Instant::now();
         for one in planned {
@@ -165,11 +172,11 @@ impl Enforced {
                 self.cut_short = true;
                 break;
             }
-            let mut found = with.execute(trace, &one)?;
+            let mut found = with.execute((process, trace), &one)?;
             if let Some(near) = one.near.as_ref().filter(|_| !found.outcome.is_confirmed() && !with.deadline.is_over()) {
                 let names = names_of(trace, near);
-                let again =
-                    with.execute(trace, &Planned { about: one.about.clone(), steps: near.clone(), names, near: None, ..one })?;
+                let near = Planned { about: one.about.clone(), steps: near.clone(), names, near: None, ..one };
+                let again = with.execute((process, trace), &near)?;
                 if again.outcome.is_confirmed() {
                     found = again;
                 }
@@ -181,7 +188,7 @@ impl Enforced {
         Ok(())
     }
 
-    fn plan(&mut self, trace: &Trace, with: &Enforcement<'_>) -> Vec<Planned> {
+    fn plan(&mut self, (process, trace): (&ProcessPath, &Trace), with: &Enforcement<'_>) -> Vec<Planned> {
         let objects = Objects::new(trace);
         self.wait_loops = match loops::Source::of(trace) {
             loops::Source::Marks => WaitLoops::Plugin,
@@ -212,17 +219,51 @@ impl Enforced {
             }
             let steps = self::steps(trace, order);
             let names = names_of(trace, &steps);
-            if self.known.insert(names.clone()) {
+            if self.known.insert((process.clone(), names.clone())) {
                 *number += 1;
                 let behind_wait_loop = !behind(&loops, order).is_empty();
                 let near = near(&model, &kind.goals()).map(|order| self::steps(trace, &order)).filter(|near| *near != steps);
-                planned.push(Planned { about, steps, names, behind_wait_loop, near });
+                planned.push(Planned { about, steps, names, behind_wait_loop, is_doubtful: false, near });
             }
         });
         self.cut_short |= !complete;
+        self.plan_stuck((process, trace), with, &loops, &mut planned);
         // Most of these are infeasible, and that costs a step's timeout each.
-        planned.sort_by_key(|one| one.behind_wait_loop);
+        planned.sort_by_key(|one| (one.is_doubtful, one.behind_wait_loop));
         planned
+    }
+
+    /// Orders to states in which nobody can go on: of cycles that are none of locks, of waits for what nobody does any more, and
+    /// of what the recording itself ended with.
+    fn plan_stuck(
+        &mut self,
+        (process, trace): (&ProcessPath, &Trace),
+        with: &Enforcement<'_>,
+        loops: &[Loop],
+        planned: &mut Vec<Planned>,
+    ) {
+        let model = Model::to_the_end(trace, Atomics::Kept, loops);
+        let limits = Limits { states: STUCK_STATES, steps: STUCK_STEPS, deadline: with.deadline, ..Limits::default() };
+        let found = live(&model, with.most, &limits, true);
+        self.states += found.states;
+        self.undecided += usize::from(!found.complete && found.stuck.len() < with.most);
+        self.candidates += found.stuck.len();
+        self.feasible += found.stuck.len();
+        for stuck in found.stuck {
+            let steps = self::steps(trace, &stuck.order);
+            let names = names_of(trace, &steps);
+            if self.known.insert((process.clone(), names.clone())) {
+                let near = near(&model, &stuck.waits).map(|order| self::steps(trace, &order)).filter(|near| *near != steps);
+                planned.push(Planned {
+                    about: String::from("deadlock"),
+                    steps,
+                    names,
+                    behind_wait_loop: false,
+                    is_doubtful: !stuck.is_cycle,
+                    near,
+                });
+            }
+        }
     }
 
     /// How many came to that.
@@ -246,15 +287,19 @@ fn about(trace: &Trace, objects: &Objects, kind: &CandidateKind) -> String {
 }
 
 impl Enforcement<'_> {
-    fn execute(&self, trace: &Trace, planned: &Planned) -> Result<Counterexample, PipelineError> {
+    fn execute(&self, (process, trace): (&ProcessPath, &Trace), planned: &Planned) -> Result<Counterexample, PipelineError> {
         let order = order_of(trace, &planned.steps);
         let mut program = self.program.clone();
         let mut flags = Flags::of_environment();
         let reports = self.folder.join("reports");
-        let pairs = [("enforce", self.folder.as_path()), ("log_path", reports.as_path())];
+        let process = PathBuf::from(name_of(process));
+        let pairs =
+            [("enforce", self.folder.as_path()), ("enforce_process", process.as_path()), ("log_path", reports.as_path())];
         let mut pushed = pairs.into_iter().try_for_each(|(name, path)| flags.push(name, path));
         // Orders of locks that might deadlock are no deadlocks; whoever enforces wants to know what happened.
-        for (name, value) in [("format", "json"), ("detect_deadlocks", "0"), ("report_thread_leaks", "0"), ("exitcode", "0")] {
+        // A mapping's end is its last write.
+        let others = [("detect_deadlocks", "0"), ("report_thread_leaks", "0"), ("exitcode", "0"), ("unmap_is_write", "1")];
+        for (name, value) in [("format", "json")].into_iter().chain(others) {
             pushed = pushed.and_then(|()| flags.push(name, value));
         }
         pushed.map_err(|error| PipelineError::Malformed { path: self.folder.clone(), reason: error.to_string() })?;
@@ -288,6 +333,11 @@ impl Enforcement<'_> {
             milliseconds: u64::try_from(execution.duration.as_millis()).unwrap_or(u64::MAX),
         })
     }
+}
+
+/// As the runtime calls it.
+fn name_of(process: &ProcessPath) -> String {
+    process.0.iter().map(u32::to_string).collect::<Vec<_>>().join(".")
 }
 
 /// Why an order was left.

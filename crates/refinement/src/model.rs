@@ -25,6 +25,10 @@ pub enum Effect {
         first: u32,
         count: u32,
     },
+    /// What the recording ended with: a wait for something else than a lock. `for_thread`: that another thread ends.
+    Never {
+        for_thread: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +74,8 @@ pub struct Model<'t> {
     pub waits: Vec<Waited>,
     /// Numbers of waits, by the steps that wake them.
     pub woken: Vec<u32>,
+    /// Per thread, the steps that begin waits which signals ended, with the numbers of these.
+    begins: Vec<Vec<(u32, u32)>>,
     pub locks: Vec<Vec<Use>>,
     pub takers: Vec<Vec<Use>>,
     pub posters: Vec<Vec<Use>>,
@@ -90,6 +96,15 @@ impl<'t> Model<'t> {
     pub fn respecting(trace: &'t Trace, atomics: Atomics, loops: &[Loop]) -> Self {
         let mut facts = Facts::new(trace, atomics);
         facts.edges.extend(loops.iter().map(|one| (one.satisfied, one.entered)));
+        Self::of(trace, facts)
+    }
+
+    /// One with what threads waited for when the recording ended, too: a lock that was not to be had is a step like others, and
+    /// what else was awaited never comes.
+    pub fn to_the_end(trace: &'t Trace, atomics: Atomics, loops: &[Loop]) -> Self {
+        let mut facts = Facts::new(trace, atomics);
+        facts.edges.extend(loops.iter().map(|one| (one.satisfied, one.entered)));
+        facts.keep_unanswered(trace);
         Self::of(trace, facts)
     }
 
@@ -116,6 +131,7 @@ impl<'t> Model<'t> {
             needs: vec![Vec::new(); count],
             waits: facts.waits.iter().map(waited).collect(),
             woken: Vec::new(),
+            begins: vec![Vec::new(); count],
             locks: Vec::new(),
             takers: Vec::new(),
             posters: Vec::new(),
@@ -125,6 +141,10 @@ impl<'t> Model<'t> {
             wait_of: facts.waits.iter().enumerate().map(|(wait, known)| (known.end, wait as u32)).collect(),
             facts,
         };
+        for (number, wait) in (0..).zip(&model.waits) {
+            model.begins[wait.thread as usize].extend(wait.begin.map(|begin| (begin, number)));
+        }
+        model.begins.iter_mut().for_each(|begins| begins.sort_unstable());
         let mut wakes: FxHashMap<EventIndex, Vec<u32>> = FxHashMap::default();
         for (wait, known) in model.facts.waits.iter().enumerate() {
             wakes.entry(known.signal).or_default().push(wait as u32);
@@ -189,6 +209,12 @@ impl<'t> Model<'t> {
                 Effect::Acquire { lock: numbers.lock(mutex), mode, wait: self.wait_of.get(&event).copied() }
             }
             _ if self.facts.idle.contains(&event) => Effect::None,
+            EventKind::Request { lock, mode } if self.facts.unanswered.contains(&event) => {
+                Effect::Acquire { lock: numbers.lock(lock), mode, wait: None }
+            }
+            EventKind::Blocked { on } if self.facts.unanswered.contains(&event) => {
+                Effect::Never { for_thread: on.0 < self.facts.threads.len() as u64 }
+            }
             EventKind::Release { lock, mode } => Effect::Release { lock: numbers.lock(lock), mode },
             EventKind::WaitBegin { mutex, .. } => Effect::Release { lock: numbers.lock(mutex), mode },
             EventKind::Post { semaphore } => Effect::Post(self.semaphore(semaphore, numbers)),
@@ -245,6 +271,13 @@ impl<'t> Model<'t> {
         self.steps[thread].partition_point(|step| step.event < event) as u32
     }
 
+    /// The wait that a step begins, if a signal ended it.
+    pub fn begun_by(&self, thread: usize, step: u32) -> Option<u32> {
+        let begins = &self.begins[thread];
+        let place = begins.partition_point(|&(begin, _)| begin < step);
+        begins.get(place).filter(|known| known.0 == step).map(|known| known.1)
+    }
+
     /// The wait that ends with this event by a signal.
     pub fn wait_of(&self, event: EventIndex) -> Option<u32> {
         self.wait_of.get(&event).copied()
@@ -295,7 +328,7 @@ fn takes_part(trace: &Trace, facts: &Facts) -> Vec<bool> {
     let ends = facts.threads.iter().flat_map(|events| [events.first(), events.last()]).flatten();
     let instances = facts.waits.iter().map(|wait| &wait.signal);
     let edges = facts.edges.iter().flat_map(|(before, after)| [before, after]);
-    for event in ends.chain(instances).chain(edges) {
+    for event in ends.chain(instances).chain(edges).chain(&facts.unanswered) {
         takes_part[event.index()] = true;
     }
     takes_part

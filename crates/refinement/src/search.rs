@@ -405,13 +405,8 @@ impl<'m> Search<'m, '_, '_> {
     }
 
     /// Whether another thread will still want it, in a mode that excludes this one.
-    fn competed(&self, uses: &[Vec<crate::model::Use>], number: u32, thread: usize, mode: LockMode) -> bool {
-        uses[number as usize].iter().any(|other| {
-            let steps = if mode == LockMode::Exclusive { &other.all } else { &other.exclusive };
-            let within = steps.partition_point(|&step| step < self.state.limit[other.thread as usize]);
-            let last = within.checked_sub(1).map(|place| steps[place]);
-            other.thread as usize != thread && last.is_some_and(|last| last >= self.state.done[other.thread as usize])
-        })
+    fn competed(&self, uses: &'m [Vec<crate::model::Use>], number: u32, thread: usize, mode: LockMode) -> bool {
+        self.state.still_using(uses, number, mode).any(|other| other != thread)
     }
 }
 
@@ -427,7 +422,7 @@ fn change(levels: &mut Vec<(u32, i64, i64)>, semaphore: u32, by: i64) {
 
 /// All events: what was observed before the window, each step with what its thread does before it, and what is left before the
 /// goals.
-fn written_out(model: &Model<'_>, window: Window, start: &[u32], path: &[u32], goals: &[EventIndex]) -> Vec<EventIndex> {
+pub(crate) fn written_out(model: &Model<'_>, window: Window, start: &[u32], path: &[u32], goals: &[EventIndex]) -> Vec<EventIndex> {
     let mut order: Vec<EventIndex> = model.trace.indices().take(window.from).collect();
     let before = |events: &Vec<EventIndex>| events.partition_point(|event| event.index() < window.from);
     let mut events: Vec<usize> = model.facts.threads.iter().map(before).collect();

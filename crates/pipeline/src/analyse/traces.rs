@@ -3,7 +3,7 @@
 use crate::error::PipelineError;
 use crate::store::Store;
 use rashomon_abi::HEADER_FILE;
-use rashomon_event::Trace;
+use rashomon_event::{ProcessPath, Trace};
 use rashomon_packed::checked::{CheckOptions, Checked};
 use rashomon_packed::{OpenOptions, open, to_trace};
 use rashomon_trace::{Recording, processes};
@@ -39,9 +39,14 @@ pub fn losses(path: &Path) -> Result<Vec<String>, PipelineError> {
 
 /// Hands over one after the other, so that only one is in memory.
 pub fn each_trace(path: &Path, mut with: impl FnMut(&Trace)) -> Result<(), PipelineError> {
+    each_process(path, |_, trace| with(trace))
+}
+
+/// The same, with the process of its recording that each is of.
+pub fn each_process(path: &Path, mut with: impl FnMut(&ProcessPath, &Trace)) -> Result<(), PipelineError> {
     let mut session = |folder: &Path| -> Result<(), PipelineError> {
         for process in processes(folder)? {
-            with(&Recording::open(&process.folder)?.load()?.trace);
+            with(&process.path, &Recording::open(&process.folder)?.load()?.trace);
         }
         Ok(())
     };
@@ -50,7 +55,7 @@ pub fn each_trace(path: &Path, mut with: impl FnMut(&Trace)) -> Result<(), Pipel
     }
     if path.is_file() {
         let mut source = Checked::new(open(path, &OpenOptions::default())?, CheckOptions::default());
-        with(&to_trace(&mut source)?.trace);
+        with(&ProcessPath::default(), &to_trace(&mut source)?.trace);
         return Ok(());
     }
     let store = Store::open(path)?;

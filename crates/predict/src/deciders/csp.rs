@@ -53,6 +53,10 @@ impl super::Decider for Decider {
             decision => decision,
         }
     }
+
+    fn knows_waits(&self) -> bool {
+        true
+    }
 }
 
 /// Refuted: no order of the model has the goals next, so no correct reordering has.

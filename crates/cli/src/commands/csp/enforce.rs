@@ -11,7 +11,7 @@ use crate::waiting::Waiting;
 use anyhow::{Context as _, Result};
 use rashomon_event::Deadline;
 use rashomon_pipeline::analyse::selection::Selection;
-use rashomon_pipeline::analyse::traces::each_trace;
+use rashomon_pipeline::analyse::traces::each_process;
 use rashomon_pipeline::enforce::{Counterexample, Enforced, Enforcement, Outcome};
 use rashomon_pipeline::{Binaries, Job};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     let quiet_output = asked.json.as_deref() == Some(Path::new("-"));
     let (mut failed, mut left_out) = (None, 0);
     let waiting = Waiting::new(ui.quiet, "enforcing orders", enforcement.deadline);
-    each_trace(store.path(), |trace| {
+    each_process(store.path(), |process, trace| {
         if failed.is_some() {
             return;
         }
@@ -65,7 +65,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
         };
         let (trace, accesses) = asked.selection.of(trace, &symbols);
         left_out += accesses;
-        let added = enforced.add(&trace, &enforcement, told).err().map(anyhow::Error::from);
+        let added = enforced.add((process, &trace), &enforcement, told).err().map(anyhow::Error::from);
         failed = added.or(unwritten);
     })?;
     drop(waiting);
