@@ -1,7 +1,7 @@
 //! The steps of a trace: its events that take part in synchronisation, what each needs and does, with dense numbers.
 
 use crate::facts::{Atomics, Facts};
-use crate::loops::Loop;
+use crate::loops::{Loop, is_guarded};
 use rashomon_event::{Address, EventIndex, EventKind, LockMode, Trace};
 use rustc_hash::FxHashMap;
 
@@ -100,11 +100,17 @@ impl<'t> Model<'t> {
     }
 
     /// One with what threads waited for when the recording ended, too: a lock that was not to be had is a step like others, and
-    /// what else was awaited never comes.
+    /// what else was awaited never comes. A wait whose predicate the signalling thread made true misses no signal: who comes
+    /// later does not wait.
     pub fn to_the_end(trace: &'t Trace, atomics: Atomics, loops: &[Loop]) -> Self {
         let mut facts = Facts::new(trace, atomics);
         facts.edges.extend(loops.iter().map(|one| (one.satisfied, one.entered)));
         facts.keep_unanswered(trace);
+        for at in 0..facts.waits.len() {
+            if is_guarded(trace, &facts, &facts.waits[at]) {
+                facts.waits[at].begin = None;
+            }
+        }
         Self::of(trace, facts)
     }
 

@@ -6,7 +6,7 @@ use rashomon_abi::HEADER_FILE;
 use rashomon_event::{ProcessPath, Trace};
 use rashomon_packed::checked::{CheckOptions, Checked};
 use rashomon_packed::{OpenOptions, open, to_trace};
-use rashomon_trace::{Recording, processes};
+use rashomon_trace::{Recording, RunState, processes};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -18,6 +18,9 @@ pub fn losses(path: &Path) -> Result<Vec<String>, PipelineError> {
         for process in processes(folder)? {
             let header = Recording::open(&process.folder)?.header;
             losses.extend(header.losses());
+            if header.state == RunState::Running {
+                losses.insert(String::from("what comes behind the end of the recording: the program was ended before it was done"));
+            }
             if header.notes.thinned() {
                 losses.insert(String::from("accesses that came again and again were no longer kept"));
             }

@@ -76,6 +76,8 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     if !ui.quiet {
         tell_selection(left_out);
         say!("{}", summary(&enforced));
+    } else if let Some(open) = open(&enforced) {
+        say!("{open}");
     }
     if let Some(path) = &asked.json {
         let text = format!("{}\n", serde_json::to_string_pretty(&enforced)?);
@@ -100,6 +102,16 @@ fn line(found: &Counterexample) -> String {
     let behind = if found.behind_wait_loop { "  (enters a wait loop before the signal)\n" } else { "" };
     let places: String = found.places.iter().map(|lines| format!("    {}\n", lines.join(" and "))).collect();
     format!("{}: {what}{why}\n  {steps}\n{behind}{places}", found.about)
+}
+
+/// What was not decided, however quiet the command is to be: silence would look like a verdict.
+fn open(enforced: &Enforced) -> Option<String> {
+    let limits = (enforced.undecided > 0).then(|| format!("{} candidates reached a limit", enforced.undecided));
+    let time = enforced.cut_short.then(|| String::from("there was no time for more (--budget)"));
+    let parallel =
+        (enforced.parallel > 0).then(|| format!("{} recordings of threads that ran in parallel have no model", enforced.parallel));
+    let open: Vec<String> = limits.into_iter().chain(time).chain(parallel).collect();
+    (!open.is_empty()).then(|| format!("undecided: {} ({} states seen)", open.join("; "), enforced.states))
 }
 
 fn summary(enforced: &Enforced) -> String {
