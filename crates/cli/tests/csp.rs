@@ -98,8 +98,7 @@ fn said(ended: &Ended) -> String {
 fn not_decided(source: &str, options: &[&str], loss: &str) {
     let place = Place::new();
     place.compile("program", source);
-    let record: Vec<&str> =
-        ["record"].iter().chain(options).chain(&["--output", "store", "--", "./program"]).copied().collect();
+    let record: Vec<&str> = ["record"].iter().chain(options).chain(&["--output", "store", "--", "./program"]).copied().collect();
     place.rashomon(&record);
     let said = format!("not decided, as it was not recorded: {loss}");
     place.rashomon(&["csp", "export", "store", "--output", "model.csp"]).expect(0, &[&said]);
@@ -147,7 +146,11 @@ fn what_was_too_much_is_said() {
 #[test]
 fn what_came_too_late_is_said() {
     let source = WORKERS.replace("WORK", "while (1) { }");
-    not_decided(&source, &["--timeout", "1"], "what comes behind the end of the recording: the program was ended before it was done");
+    not_decided(
+        &source,
+        &["--timeout", "1"],
+        "what comes behind the end of the recording: the program was ended before it was done",
+    );
 }
 
 /// Without time nothing is decided, and that is said however little is printed; nothing confirmed is no verdict then.

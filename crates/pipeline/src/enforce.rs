@@ -6,6 +6,7 @@
 
 use crate::detect::Flags;
 use crate::error::PipelineError;
+use rashomon_abi::record::Op;
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE};
 use rashomon_confirm::enforce::{Kept, enforce, order_of, steps};
 use rashomon_confirm::{Ending, Input, Program, Time};
@@ -293,8 +294,7 @@ impl Enforcement<'_> {
         let mut flags = Flags::of_environment();
         let reports = self.folder.join("reports");
         let process = PathBuf::from(name_of(process));
-        let pairs =
-            [("enforce", self.folder.as_path()), ("enforce_process", process.as_path()), ("log_path", reports.as_path())];
+        let pairs = [("enforce", self.folder.as_path()), ("enforce_process", process.as_path()), ("log_path", reports.as_path())];
         let mut pushed = pairs.into_iter().try_for_each(|(name, path)| flags.push(name, path));
         // Orders of locks that might deadlock are no deadlocks; whoever enforces wants to know what happened.
         // A mapping's end is its last write.
@@ -347,13 +347,28 @@ fn words(kept: Kept, names: &[String]) -> String {
         Kept::Whole => String::new(),
         Kept::Ended { turn } => format!("the program ended before {}", step(turn)),
         Kept::OtherOperation { turn, op } => {
-            let came =
-                rashomon_abi::record::Op::from_code(op).map_or_else(|| String::from("something else"), |op| format!("{op:?}"));
-            format!("{came} came in place of {}", step(turn))
+            format!("its thread {} in place of {}", doing(op), step(turn))
         }
         Kept::Stuck { turn } => format!("nobody could go on before {}", step(turn)),
         Kept::Late { turn } => format!("nobody came to {}", step(turn)),
         Kept::Deadlock { turn } => format!("threads block each other before {}", step(turn)),
+    }
+}
+
+/// What a thread that the gate holds is about to do.
+fn doing(op: u64) -> &'static str {
+    match Op::from_code(op) {
+        Some(Op::Lock | Op::LockShared) => "took a lock",
+        Some(Op::Unlock | Op::UnlockShared) => "released a lock",
+        Some(Op::ThreadCreate) => "created a thread",
+        Some(Op::ThreadJoin) => "joined a thread",
+        Some(Op::CondWaitBegin) => "waited for a condition",
+        Some(Op::CondWaitEnd) => "ended a wait",
+        Some(Op::CondSignal | Op::CondBroadcast) => "signalled",
+        Some(Op::BarrierEnter) => "entered a barrier",
+        Some(Op::SemaphoreWait) => "took from a semaphore",
+        Some(Op::SemaphorePost) => "posted to a semaphore",
+        _ => "did something else",
     }
 }
 

@@ -101,9 +101,7 @@ impl Search<'_, '_, '_> {
                     Some(thread) => {
                         self.state.take(thread as usize);
                         self.steps += 1;
-                        if self.steps > self.limits.steps
-                            || (self.steps.is_multiple_of(4096) && self.limits.deadline.is_over())
-                        {
+                        if self.steps > self.limits.steps || (self.steps.is_multiple_of(4096) && self.limits.deadline.is_over()) {
                             return None;
                         }
                         break;
@@ -116,8 +114,7 @@ impl Search<'_, '_, '_> {
 
     /// Threads whose next steps are tried, the one that was first in the trace last; none if nobody can go on.
     fn choices(&self) -> Vec<u32> {
-        let enabled: Vec<u32> =
-            (0..self.state.done.len() as u32).filter(|&thread| self.state.enabled(thread as usize)).collect();
+        let enabled: Vec<u32> = (0..self.state.done.len() as u32).filter(|&thread| self.state.enabled(thread as usize)).collect();
         let mut choices = enabled.clone();
         if self.partial_order {
             for &first in &enabled {
@@ -229,8 +226,7 @@ impl Search<'_, '_, '_> {
         let cycle = self.cycle(&threads);
         let is_cycle = !cycle.is_empty();
         let concerned = if is_cycle { cycle } else { threads };
-        let mut waits: Vec<EventIndex> =
-            concerned.iter().filter_map(|&thread| Some(self.state.next(thread)?.event)).collect();
+        let mut waits: Vec<EventIndex> = concerned.iter().filter_map(|&thread| Some(self.state.next(thread)?.event)).collect();
         waits.sort_unstable();
         if !self.known.insert(waits.clone()) {
             return;

@@ -13,7 +13,9 @@
 //! that respect the loops are preferred, and others are told apart (`behind`).
 
 use crate::facts::{Facts, Wait};
-use rashomon_event::{Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, LockMode, LoopKind, LoopMark, SiteId, Trace};
+use rashomon_event::{
+    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, LockMode, LoopKind, LoopMark, SiteId, Trace,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Sections that one section may read from.

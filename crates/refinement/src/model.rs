@@ -6,7 +6,7 @@ use rashomon_event::{Address, EventIndex, EventKind, LockMode, Trace};
 use rustc_hash::FxHashMap;
 
 /// What a step does to what all share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     None,
     Acquire {
@@ -40,7 +40,7 @@ pub struct Step {
 }
 
 /// A thread must have done that many steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Need {
     pub thread: u32,
     pub steps: u32,
@@ -89,14 +89,19 @@ pub struct Model<'t> {
 
 impl<'t> Model<'t> {
     pub fn new(trace: &'t Trace, atomics: Atomics) -> Self {
-        Self::of(trace, Facts::new(trace, atomics))
+        Self::of(trace, Facts::new(trace, atomics), false)
+    }
+
+    /// One in which each access is a step: to measure what it saves that a segment's are not.
+    pub fn with_accesses(trace: &'t Trace, atomics: Atomics) -> Self {
+        Self::of(trace, Facts::new(trace, atomics), true)
     }
 
     /// One whose orders respect these wait loops.
     pub fn respecting(trace: &'t Trace, atomics: Atomics, loops: &[Loop]) -> Self {
         let mut facts = Facts::new(trace, atomics);
         facts.edges.extend(loops.iter().map(|one| (one.satisfied, one.entered)));
-        Self::of(trace, facts)
+        Self::of(trace, facts, false)
     }
 
     /// One with what threads waited for when the recording ended, too: a lock that was not to be had is a step like others, and
@@ -111,11 +116,11 @@ impl<'t> Model<'t> {
                 facts.waits[at].begin = None;
             }
         }
-        Self::of(trace, facts)
+        Self::of(trace, facts, false)
     }
 
-    fn of(trace: &'t Trace, facts: Facts) -> Self {
-        let takes_part = takes_part(trace, &facts);
+    fn of(trace: &'t Trace, facts: Facts, accesses: bool) -> Self {
+        let takes_part = takes_part(trace, &facts, accesses);
         let count = facts.threads.len();
         let mut number = vec![u32::MAX; trace.events.len()];
         let mut steps: Vec<Vec<Step>> = vec![Vec::new(); count];
@@ -328,9 +333,10 @@ fn lock_free(steps: &[Step]) -> Vec<u32> {
     places
 }
 
-/// Per event: whether it does something, or something needs it.
-fn takes_part(trace: &Trace, facts: &Facts) -> Vec<bool> {
-    let mut takes_part: Vec<bool> = trace.events.iter().map(|event| synchronises(event.kind)).collect();
+/// Per event: whether it does something, or something needs it; with accesses, whether it is one as well.
+fn takes_part(trace: &Trace, facts: &Facts, accesses: bool) -> Vec<bool> {
+    let counts = |event: &rashomon_event::Event| synchronises(event.kind) || accesses && event.access().is_some();
+    let mut takes_part: Vec<bool> = trace.events.iter().map(counts).collect();
     let ends = facts.threads.iter().flat_map(|events| [events.first(), events.last()]).flatten();
     let instances = facts.waits.iter().map(|wait| &wait.signal);
     let edges = facts.edges.iter().flat_map(|(before, after)| [before, after]);

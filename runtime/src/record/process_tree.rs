@@ -16,7 +16,9 @@ use crate::system::{config, folder, header, process_name};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, field, note, origin, state};
-use rashomon_abi::{CLAIM_FILE, CONTROL_FILE, ENFORCED_PROCESS_VARIABLE, HEADER_FILE, PROCESS_FOLDER_PREFIX, PROTOCOL_VERSION, SESSION_VARIABLE};
+use rashomon_abi::{
+    CLAIM_FILE, CONTROL_FILE, ENFORCED_PROCESS_VARIABLE, HEADER_FILE, PROCESS_FOLDER_PREFIX, PROTOCOL_VERSION, SESSION_VARIABLE,
+};
 
 /// A path, terminated by zero.
 pub type Path = [u8; 4096];

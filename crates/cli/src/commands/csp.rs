@@ -35,7 +35,7 @@ pub fn csp(ui: Ui, command: CspCommand) -> Result<Exit> {
             enforce::enforce(ui, store.as_deref(), trust, &asked)
         }
         CspCommand::Check { file, states, within, counterexamples } => {
-            check(ui, &file, within, &Limits { states, counterexamples: usize::from(counterexamples), until: None })
+            check(ui, &file, within, &Limits { states, counterexamples: usize::from(counterexamples), ..Limits::default() })
         }
     }
 }

@@ -19,7 +19,8 @@ pub fn losses(path: &Path) -> Result<Vec<String>, PipelineError> {
             let header = Recording::open(&process.folder)?.header;
             losses.extend(header.losses());
             if header.state == RunState::Running {
-                losses.insert(String::from("what comes behind the end of the recording: the program was ended before it was done"));
+                losses
+                    .insert(String::from("what comes behind the end of the recording: the program was ended before it was done"));
             }
             if header.notes.thinned() {
                 losses.insert(String::from("accesses that came again and again were no longer kept"));
