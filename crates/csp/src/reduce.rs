@@ -1,16 +1,16 @@
 //! What keeps the explored states of a term few in number, without a change of verdict.
 //!
 //! *Symmetry.* Parallel composition over one set of events is commutative and associative in all models (Roscoe, *Understanding
-//! Concurrent Systems*, §3.1-3.2), so sides that are equal but for their order are one state: of n identical components it matters
-//! how many are where, not which.
+//! Concurrent Systems*, §3.1-3.2), so sides that are equal but for their order are one state: of n identical components it
+//! matters how many are where, not which.
 //!
-//! *Partial order.* A term is taken apart into *components*, which move by themselves or together with others that share an event.
-//! In a state, a set of components is looked for such that whatever one of them offers needs none outside of the set (an event of
-//! a shared set needs all on the other side that may ever take part in it), and all that it offers is hidden. What the others do
-//! then neither enables nor prevents the steps of the set, and these are seen by nobody: the steps of the set alone are followed
-//! (ample sets; E. Clarke, O. Grumberg, D. Peled, *Model Checking*, 1999, §10). So that no others are put off for ever, all steps
-//! are followed where one of those would lead to a state that was seen before. A component that can only do hidden steps of its
-//! own is such a set: chains of a single thread are run through at once.
+//! *Partial order.* A term is taken apart into *components*, which move by themselves or together with others that share an
+//! event. In a state, a set of components is looked for such that whatever one of them offers needs none outside of the set (an
+//! event of a shared set needs all on the other side that may ever take part in it), and all that it offers is hidden. What the
+//! others do then neither enables nor prevents the steps of the set, and these are seen by nobody: the steps of the set alone are
+//! followed (ample sets; E. Clarke, O. Grumberg, D. Peled, *Model Checking*, 1999, §10). So that no others are put off for ever,
+//! all steps are followed where one of those would lead to a state that was seen before. A component that can only do hidden
+//! steps of its own is such a set: chains of a single thread are run through at once.
 //!
 //! Holds for traces, stable failures, and freedom from deadlock. Where divergence or determinism is asked about, only symmetry is
 //! used. Limit: components with definitions that are yet to be unfolded, and what lies below renaming, choice and interrupt, are

@@ -6,11 +6,13 @@
 
 use crate::detect::Flags;
 use crate::error::PipelineError;
+use crate::findings::binaries::Binaries;
+use crate::findings::describe::Describer;
 use rashomon_abi::record::Op;
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE};
 use rashomon_confirm::enforce::{Kept, enforce, order_of, steps};
 use rashomon_confirm::{Ending, Input, Program, Time};
-use rashomon_event::{CandidateKind, Deadline, EventIndex, ProcessPath, Trace};
+use rashomon_event::{Address, CandidateKind, Deadline, EventIndex, ProcessPath, Trace};
 use rashomon_files::Links;
 use rashomon_predict::deciders::Decision;
 use rashomon_predict::engines::opinions_of;
@@ -19,9 +21,10 @@ use rashomon_refinement::facts::Atomics;
 use rashomon_refinement::live::live;
 use rashomon_refinement::loops::{self, Loop, behind};
 use rashomon_refinement::model::Model;
-use rashomon_refinement::objects::Objects;
+use rashomon_refinement::objects::{Object, Objects};
 use rashomon_refinement::search::{Limits, near};
 use rashomon_refinement::terms::names_of;
+use rashomon_trace::SyncObjects;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +43,8 @@ const STUCK_STEPS: usize = 1_000_000;
 pub struct Enforcement<'a> {
     pub program: &'a Program,
     pub input: &'a Input,
+    /// Names of what is raced for.
+    pub symbols: &'a Binaries,
     /// Who names the detector's reports: the tool itself.
     pub reporter: OsString,
     /// Of executions; it is made, and removed.
@@ -81,6 +86,8 @@ impl Outcome {
 pub struct Counterexample {
     /// The object that is raced for, as bytes of the trace, or `deadlock`.
     pub about: String,
+    /// What lies there, in the words of findings.
+    pub object: Option<String>,
     /// Names of the model's events.
     pub steps: Vec<String>,
     /// It enters a wait loop before the signal whose predicate let the thread pass.
@@ -143,6 +150,7 @@ pub struct Enforced {
 /// An order, and what it is about.
 struct Planned {
     about: String,
+    object: Option<String>,
     steps: Vec<EventIndex>,
     names: Vec<String>,
     behind_wait_loop: bool,
@@ -176,7 +184,14 @@ impl Enforced {
             let mut found = with.execute((process, trace), &one)?;
             if let Some(near) = one.near.as_ref().filter(|_| !found.outcome.is_confirmed() && !with.deadline.is_over()) {
                 let names = names_of(trace, near);
-                let near = Planned { about: one.about.clone(), steps: near.clone(), names, near: None, ..one };
+                let near = Planned {
+                    about: one.about.clone(),
+                    object: one.object.clone(),
+                    steps: near.clone(),
+                    names,
+                    near: None,
+                    ..one
+                };
                 let again = with.execute((process, trace), &near)?;
                 if again.outcome.is_confirmed() {
                     found = again;
@@ -197,6 +212,8 @@ impl Enforced {
         };
         let loops = loops::loops(trace);
         let model = Model::respecting(trace, Atomics::Kept, &loops);
+        let (unnamed, symbols) = (SyncObjects::default(), with.symbols);
+        let describer = Describer::new(trace, &unnamed, symbols);
         let mut about_each: BTreeMap<String, usize> = BTreeMap::new();
         let mut planned = Vec::new();
         let refinement = Refinement { window: with.window, ..Refinement::default() };
@@ -224,7 +241,9 @@ impl Enforced {
                 *number += 1;
                 let behind_wait_loop = !behind(&loops, order).is_empty();
                 let near = near(&model, &kind.goals()).map(|order| self::steps(trace, &order)).filter(|near| *near != steps);
-                planned.push(Planned { about, steps, names, behind_wait_loop, is_doubtful: false, near });
+                let object =
+                    object_of(trace, &objects, kind).map(|object| describer.data(Address(object.from), object.to - object.from));
+                planned.push(Planned { about, object, steps, names, behind_wait_loop, is_doubtful: false, near });
             }
         });
         self.cut_short |= !complete;
@@ -257,6 +276,7 @@ impl Enforced {
                 let near = near(&model, &stuck.waits).map(|order| self::steps(trace, &order)).filter(|near| *near != steps);
                 planned.push(Planned {
                     about: String::from("deadlock"),
+                    object: None,
                     steps,
                     names,
                     behind_wait_loop: false,
@@ -278,13 +298,19 @@ impl Enforced {
     }
 }
 
+/// What a pair of accesses is about.
+fn object_of(trace: &Trace, objects: &Objects, kind: &CandidateKind) -> Option<Object> {
+    let CandidateKind::Race { first, .. } = kind else { return None };
+    let access = trace.event(*first).access()?;
+    objects.touched(&access).next().map(|number| objects.all[number])
+}
+
 fn about(trace: &Trace, objects: &Objects, kind: &CandidateKind) -> String {
-    let access = match kind {
-        CandidateKind::Race { first, .. } => trace.event(*first).access(),
-        CandidateKind::Deadlock { .. } => return String::from("deadlock"),
-    };
-    let object = access.and_then(|access| objects.touched(&access).next()).map(|number| objects.all[number]);
-    object.map_or_else(|| String::from("race"), |object| format!("v{:#x}-{:#x}", object.from, object.to - 1))
+    if matches!(kind, CandidateKind::Deadlock { .. }) {
+        return String::from("deadlock");
+    }
+    object_of(trace, objects, kind)
+        .map_or_else(|| String::from("race"), |object| format!("v{:#x}-{:#x}", object.from, object.to - 1))
 }
 
 impl Enforcement<'_> {
@@ -325,6 +351,7 @@ impl Enforcement<'_> {
         let confirmed = outcome.is_confirmed();
         Ok(Counterexample {
             about: planned.about.clone(),
+            object: planned.object.clone(),
             steps: planned.names.clone(),
             behind_wait_loop: planned.behind_wait_loop,
             outcome,

@@ -344,8 +344,8 @@ pub fn large(seed: u64, threads: u32, locks: u64, events: usize) -> Trace {
 }
 
 /// Workers that do the same: each takes a permit, goes through a few sections, posts, and touches what no lock protects. As many
-/// permits as workers. A thread that takes all posts then touches what another one touches while it has one of them: never side by side, and
-/// all states have to be seen to know.
+/// permits as workers. A thread that takes all posts then touches what another one touches while it has one of them: never side
+/// by side, and all states have to be seen to know.
 pub fn alike(seed: u64, workers: u32, sections: u64) -> Trace {
     let mut rng = SplitMix(seed);
     let (permits, posts) = (Address(LOCK + 0x8000), Address(LOCK + 0x9000));

@@ -1,9 +1,9 @@
 //! What a process is called where nothing is recorded, but an order of synchronisation is for one of the processes that a program
 //! makes.
 //!
-//! Processes are named as in recordings (`record/process_tree.rs`): each counts the calls by which it makes others, and a
-//! process is the list of these numbers that lead to it. A forked child knows its own from its parent's; a program that is started,
-//! or that takes the place of this one, finds it in the environment.
+//! Processes are named as in recordings (`record/process_tree.rs`): each counts the calls by which it makes others, and a process
+//! is the list of these numbers that lead to it. A forked child knows its own from its parent's; a program that is started, or
+//! that takes the place of this one, finds it in the environment.
 //!
 //! Limit: programs that libc starts by itself (`system`, `popen`), and those below programs without instrumentation, are called
 //! what their nearest instrumented ancestor is called.

@@ -1,8 +1,8 @@
 //! Threads that do the same: of several that use the same locks and semaphores in the same order, and whom nobody waits for, it
 //! matters how far how many are, not which.
 //!
-//! Such threads can change places in a state as soon as all of them may begin: what each can do, and what that does to the others,
-//! is then the same, and so is whether the goals are reached.
+//! Such threads can change places in a state as soon as all of them may begin: what each can do, and what that does to the
+//! others, is then the same, and so is whether the goals are reached.
 
 use crate::model::{Effect, Model, Need};
 use rustc_hash::FxHashMap;

@@ -40,6 +40,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     let enforcement = Enforcement {
         program: &program,
         input: &forcing.input,
+        symbols: &symbols,
         reporter: tool()?,
         folder: std::path::absolute(store.scratch("enforce"))?,
         most: asked.most,
@@ -101,7 +102,8 @@ fn line(found: &Counterexample) -> String {
     let why = found.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     let behind = if found.behind_wait_loop { "  (enters a wait loop before the signal)\n" } else { "" };
     let places: String = found.places.iter().map(|lines| format!("    {}\n", lines.join(" and "))).collect();
-    format!("{}: {what}{why}\n  {steps}\n{behind}{places}", found.about)
+    let about = found.object.as_deref().map_or_else(|| found.about.clone(), |object| format!("{object}, {}", found.about));
+    format!("{about}: {what}{why}\n  {steps}\n{behind}{places}")
 }
 
 /// What was not decided, however quiet the command is to be: silence would look like a verdict.
