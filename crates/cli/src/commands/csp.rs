@@ -69,6 +69,12 @@ fn export(ui: Ui, trace: Option<&Path>, output: Option<&Path>, objects: usize, s
     if exported.left_out > 0 {
         say!("{} of {} shared objects get no model: --objects {1} gives one to each", exported.left_out, exported.suspicious);
     }
+    if exported.text.len() as u64 > LARGEST {
+        say!(
+            "csp check reads no script of more than {} MiB: --objects, --include and --exclude make this one smaller",
+            LARGEST >> 20
+        );
+    }
     match output {
         Some(file) => std::fs::write(file, exported.text).with_context(|| format!("cannot write {}", file.display()))?,
         None => print(&exported.text)?,
