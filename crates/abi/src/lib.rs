@@ -43,6 +43,10 @@ pub const SESSION_VARIABLE: &str = "RASHOMON_SESSION";
 /// commas.
 pub const GLOBALS_VARIABLE: &str = "RASHOMON_LIBRARY_GLOBALS";
 
+/// Environment variable with the name of a process among those of an execution in which an order of synchronisation is kept:
+/// numbers as in [`PROCESS_FOLDER_PREFIX`], with dots between them. The runtime sets it for programs that are started.
+pub const ENFORCED_PROCESS_VARIABLE: &str = "RASHOMON_ENFORCED_PROCESS";
+
 /// Environment variable with ThreadSanitizer's options: `name=value`, separated by colons, commas or white space.
 pub const OPTIONS_VARIABLE: &str = "TSAN_OPTIONS";
 

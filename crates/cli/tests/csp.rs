@@ -94,14 +94,74 @@ fn said(ended: &Ended) -> String {
     format!("{}{}", ended.out, ended.err)
 }
 
+/// What is said of a recording that was made with these options, by whoever makes a model of it; also where little else is.
+fn not_decided(source: &str, options: &[&str], loss: &str) {
+    let place = Place::new();
+    place.compile("program", source);
+    let record: Vec<&str> = ["record"].iter().chain(options).chain(&["--output", "store", "--", "./program"]).copied().collect();
+    place.rashomon(&record);
+    let said = format!("not decided, as it was not recorded: {loss}");
+    place.rashomon(&["csp", "export", "store", "--output", "model.csp"]).expect(0, &[&said]);
+    let enforced = place.rashomon(&["--quiet", "csp", "enforce", "--budget", "1", "store"]);
+    assert!(enforced.err.contains(&said), "{enforced}");
+}
+
 #[test]
-fn what_was_not_recorded_is_said() {
+fn what_a_filter_left_out_is_said() {
+    let loss = "accesses that are redundant for detectors of races were left out (--filter)";
+    not_decided(&program_text("measured/listing1.c"), &["--filter", "tree"], loss);
+}
+
+/// Two threads that do `WORK` and are joined.
+const WORKERS: &str = "#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static volatile char bytes[8 << 20];
+static int count;
+static void *task(void *unused) {
+    WORK
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    task(0);
+    return pthread_join(thread, 0);
+}
+";
+
+#[test]
+fn what_came_too_often_is_said() {
+    let source =
+        WORKERS.replace("WORK", "for (int i = 0; i < 60000; i++) { pthread_mutex_lock(&m); count++; pthread_mutex_unlock(&m); }");
+    not_decided(&source, &["--trace-limit", "4"], "accesses that came again and again were no longer kept");
+}
+
+#[test]
+fn what_was_too_much_is_said() {
+    let source = WORKERS.replace("WORK", "for (int i = 0; i < 8 << 20; i += 4) bytes[i]++; count++;");
+    not_decided(&source, &["--trace-limit", "4"], "plain accesses were no longer kept from some point on");
+}
+
+/// The loop has no end, and no event that would let it be known as endless.
+#[test]
+fn what_came_too_late_is_said() {
+    let source = WORKERS.replace("WORK", "while (1) { }");
+    not_decided(
+        &source,
+        &["--timeout", "1"],
+        "what comes behind the end of the recording: the program was ended before it was done",
+    );
+}
+
+/// Without time nothing is decided, and that is said however little is printed; nothing confirmed is no verdict then.
+#[test]
+fn what_is_open_is_said_quietly() {
     let place = Place::new();
     place.compile("program", &program_text("measured/listing1.c"));
-    place.rashomon(&["record", "--filter", "tree", "--output", "store", "--", "./program"]).expect(0, &[]);
-    let said =
-        ["not decided, as it was not recorded: accesses that are redundant for detectors of races were left out (--filter)"];
-    place.rashomon(&["csp", "export", "store", "--output", "model.csp"]).expect(0, &said);
+    place.rashomon(&["record", "--output", "store", "--", "./program"]).expect(0, &[]);
+    let enforced = place.rashomon(&["--quiet", "csp", "enforce", "--budget", "0", "store"]);
+    assert!(enforced.err.contains("undecided: there was no time for more (--budget) ("), "{enforced}");
+    assert!(enforced.err.contains(" states seen)"), "{enforced}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use support::place::{Ended, Place, program_text};
 
 /// What came of the orders of a program.
@@ -237,4 +238,48 @@ fn orders_close_to_the_trace_are_tried_where_shorter_ones_show_nothing() {
     let all = outcomes(&report);
     let races = all.iter().filter(|outcome| **outcome == "race").count();
     assert!(races > 0 && 4 * races >= 3 * all.len(), "{report} {ended}");
+}
+
+/// Kinds that are confirmed of four recordings of a program of `tests/programs`.
+fn confirmed(program: &str, arguments: &[&str]) -> BTreeSet<String> {
+    let place = Place::new();
+    place.compile("program", &program_text(program));
+    let record = ["record", "--recordings", "4", "--output", "store", "--", "./program"];
+    place.rashomon(&record.iter().chain(arguments).copied().collect::<Vec<_>>());
+    let ended = place.rashomon(&["csp", "enforce", "--json", "orders.json", "store"]);
+    let text = std::fs::read_to_string(place.path("orders.json")).unwrap_or_else(|error| panic!("{error}: {ended}"));
+    let report = serde_json::from_str(&text).expect("JSON");
+    outcomes(&report).into_iter().filter(|kind| ["race", "deadlock"].contains(kind)).map(str::to_owned).collect()
+}
+
+/// A forked child, and one of a program that another one started; all others run freely.
+#[test]
+fn an_order_is_kept_in_the_process_that_it_is_of() {
+    assert_eq!(confirmed("racy/spawned_race.c", &[]), ["race".to_owned()].into());
+    assert_eq!(confirmed("racy/forked_deadlock.c", &[]), ["deadlock".to_owned()].into());
+}
+
+#[test]
+fn memory_that_is_unmapped_is_written() {
+    assert_eq!(confirmed("racy/unmap_unordered.c", &[]), ["race".to_owned()].into());
+    let source = program_text("racy/unmap_unordered.c").replace("memory_order_relaxed", "memory_order_seq_cst");
+    let (report, ended) = enforced(&source, "1");
+    assert!(!outcomes(&report).contains(&"race"), "{report} {ended}");
+}
+
+#[test]
+fn no_end_of_the_process_comes_before_what_threads_do() {
+    for end in ["quick", "under", "system call"] {
+        assert_eq!(confirmed("racy/end_at_once.c", &[end]), ["race".to_owned()].into(), "{end}");
+    }
+}
+
+/// For itself, for a mutex that a condition wait takes again, for a thread, for a semaphore.
+#[test]
+fn whoever_waits_for_ever_is_found() {
+    for program in ["self_deadlock", "wait_holding_lock", "semaphore_cycle"] {
+        assert_eq!(confirmed(&format!("racy/{program}.c"), &[]), ["deadlock".to_owned()].into(), "{program}");
+    }
+    let both = ["deadlock".to_owned(), "race".to_owned()];
+    assert_eq!(confirmed("racy/join_by_shared_id.c", &[]), both.into());
 }

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod interpreter;
+pub mod reduce;
 pub mod refine;
 pub mod script;
 pub mod term;

@@ -11,6 +11,7 @@
 //! same pair, one is told.
 
 use crate::interpreter;
+use crate::reduce::{Reducer, Reductions};
 use crate::term::{Processes, TermId};
 use crate::transitions::{Action, StepError, Transitions};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -30,11 +31,12 @@ pub struct Limits {
     pub states: usize,
     pub counterexamples: usize,
     pub until: Option<Instant>,
+    pub reductions: Reductions,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { states: 1_000_000, counterexamples: 1, until: None }
+        Self { states: 1_000_000, counterexamples: 1, until: None, reductions: Reductions::ALL }
     }
 }
 
@@ -134,6 +136,11 @@ enum Goal {
 }
 
 impl Goal {
+    /// Whether hidden steps may be put off that nobody else depends on: they may go on for ever.
+    const fn allows_partial_order(self) -> bool {
+        matches!(self, Self::Refinement(Model::Traces | Model::StableFailures, _) | Self::DeadlockFree)
+    }
+
     const fn forbids_divergence(self) -> bool {
         matches!(
             self,
@@ -176,6 +183,7 @@ struct Search<'p, 'l> {
     divergent: FxHashMap<TermId, bool>,
     pairs: Vec<Pair>,
     seen: FxHashSet<(TermId, Node)>,
+    reducer: Reducer,
     found: Vec<Counterexample>,
 }
 
@@ -199,6 +207,7 @@ impl<'p, 'l> Search<'p, 'l> {
             divergent: FxHashMap::default(),
             pairs: Vec::new(),
             seen: FxHashSet::default(),
+            reducer: Reducer::default(),
             found: Vec::new(),
         }
     }
@@ -231,7 +240,10 @@ impl<'p, 'l> Search<'p, 'l> {
         Ok(())
     }
 
-    fn reach(&mut self, pair: Pair, into: &mut Vec<usize>) {
+    fn reach(&mut self, mut pair: Pair, into: &mut Vec<usize>) {
+        if self.limits.reductions.symmetry {
+            pair.state = self.reducer.canonical(self.transitions.processes, pair.state);
+        }
         if self.seen.insert((pair.state, pair.node)) {
             into.push(self.pairs.len());
             self.pairs.push(pair);
@@ -262,7 +274,16 @@ impl<'p, 'l> Search<'p, 'l> {
             let trace = self.trace(pair, None);
             self.tell(Counterexample { trace, then: Then::Offers(offers) });
         }
-        for &(action, successor) in steps.iter() {
+        let ample = if self.limits.reductions.partial_order && self.goal.allows_partial_order() {
+            let (seen, symmetry) = (&self.seen, self.limits.reductions.symmetry);
+            self.reducer.ample(&mut self.transitions, state, steps.len(), |reducer, processes, next| {
+                let next = if symmetry { reducer.canonical(processes, next) } else { next };
+                !seen.contains(&(next, node))
+            })?
+        } else {
+            None
+        };
+        for &(action, successor) in ample.as_deref().unwrap_or(&steps) {
             let from = Some((pair, action));
             match (action, self.goal) {
                 (Action::Tau, _) => self.reach(Pair { state: successor, node, from }, level),

@@ -1,7 +1,8 @@
 //! Refinement against the denotational equations of the stable-failures model, computed for whole finite terms.
 
 use proptest::prelude::*;
-use rashomon_csp::refine::{Limits, Model, Verdict, deadlock_free, refines};
+use rashomon_csp::reduce::Reductions;
+use rashomon_csp::refine::{Limits, Model, Verdict, deadlock_free, deterministic, refines};
 use rashomon_csp::term::{Event, Processes, Term, TermId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -234,4 +235,101 @@ proptest! {
         let stuck = done.failures.iter().filter(|(trace, set)| *set == ALL && !ends(trace)).map(|failure| failure.0.len()).min();
         prop_assert_eq!(shortest(&deadlock_free(&mut processes, implementation, &Limits::default())), stuck);
     }
+}
+
+/// The pairs that were seen.
+const fn states(verdict: &Verdict) -> usize {
+    match verdict {
+        Verdict::Holds { states } | Verdict::Fails { states, .. } | Verdict::Undecided { states, .. } => *states,
+    }
+}
+
+/// Components without operators of concurrency.
+fn sequential() -> impl Strategy<Value = Tree> {
+    let leaf = prop_oneof![Just(Tree::Stop), Just(Tree::Skip)];
+    leaf.prop_recursive(4, 6, 2, |inner| {
+        let some = inner.prop_map(Box::new);
+        let two = (some.clone(), some.clone());
+        prop_oneof![
+            6 => (0u8..2, some).prop_map(|(event, next)| Tree::Prefix(event, next)),
+            1 => two.clone().prop_map(|(a, b)| Tree::External(a, b)),
+            1 => two.prop_map(|(a, b)| Tree::Internal(a, b)),
+        ]
+    })
+}
+
+/// Several components, some of them alike, in parallel over one set or several, with some of it hidden.
+fn compositions() -> impl Strategy<Value = Tree> {
+    let components = proptest::collection::vec((sequential(), 1usize..4, 0u8..4, 0u8..4), 1..4);
+    (components, 0u8..4, proptest::bool::ANY).prop_map(|(components, hidden, followed)| {
+        let mut all: Option<Tree> = None;
+        for (tree, copies, shared, own_hidden) in components {
+            for _ in 0..copies {
+                let tree = Box::new(tree.clone());
+                all = Some(match all {
+                    None => *tree,
+                    Some(others) => Tree::Parallel(Box::new(others), shared, tree),
+                });
+            }
+            all = all.map(|all| if own_hidden == 3 { Tree::Hide(Box::new(all), 1) } else { all });
+        }
+        let all = Box::new(all.unwrap_or(Tree::Stop));
+        let all = if followed { Box::new(Tree::Sequence(all, Box::new(Tree::Prefix(0, Box::new(Tree::Stop))))) } else { all };
+        Tree::Hide(all, hidden)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Each reduction alone and all together: the same verdicts, counterexamples of the same length, and no more states.
+    #[test]
+    fn reductions_change_no_verdict(one in trees(), other in compositions()) {
+        let mut processes = Processes::default();
+        let (specification, implementation) = (term(&mut processes, &one), term(&mut processes, &other));
+        let all = |processes: &mut Processes, reductions: Reductions| {
+            let limits = Limits { reductions, ..Limits::default() };
+            [
+                refines(processes, Model::Traces, specification, implementation, &limits),
+                refines(processes, Model::StableFailures, specification, implementation, &limits),
+                refines(processes, Model::FailuresDivergences, specification, implementation, &limits),
+                deadlock_free(processes, implementation, &limits),
+                deterministic(processes, true, implementation, &limits),
+            ]
+        };
+        let whole = all(&mut processes, Reductions::NONE);
+        let alone = [
+            Reductions { partial_order: true, symmetry: false },
+            Reductions { partial_order: false, symmetry: true },
+            Reductions::ALL,
+        ];
+        for reductions in alone {
+            for (reduced, whole) in all(&mut processes, reductions).iter().zip(&whole) {
+                prop_assert_eq!(shortest(reduced), shortest(whole), "{:?}", reductions);
+                if matches!(whole, Verdict::Holds { .. }) {
+                    prop_assert!(states(reduced) <= states(whole), "{} of {}: {:?}", states(reduced), states(whole), reductions);
+                }
+            }
+        }
+    }
+}
+
+/// Components that are alike: how many are where is all that counts. Such that nobody else hears of: one order is enough.
+#[test]
+fn reductions_leave_few_states() {
+    let chain = |events: &[u8]| events.iter().rev().fold(Tree::Stop, |next, &event| Tree::Prefix(event, Box::new(next)));
+    let many = |chain: &Tree| (1..6).fold(chain.clone(), |all, _| Tree::Parallel(Box::new(all), 0, Box::new(chain.clone())));
+    let seen = |tree: &Tree, reductions| {
+        let mut processes = Processes::default();
+        let implementation = term(&mut processes, tree);
+        let limits = Limits { reductions, ..Limits::default() };
+        states(&deadlock_free(&mut processes, implementation, &limits))
+    };
+    let alike = many(&chain(&[0, 1, 0]));
+    let symmetry = Reductions { partial_order: false, symmetry: true };
+    assert_eq!(seen(&alike, Reductions::NONE), 4096);
+    assert_eq!(seen(&alike, symmetry), 84);
+    let hidden = Tree::Hide(Box::new(alike), VISIBLE);
+    let partial_order = Reductions { partial_order: true, symmetry: false };
+    assert_eq!((seen(&hidden, Reductions::NONE), seen(&hidden, partial_order)), (4096, 19));
 }

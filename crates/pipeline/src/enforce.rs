@@ -6,20 +6,25 @@
 
 use crate::detect::Flags;
 use crate::error::PipelineError;
+use crate::findings::binaries::Binaries;
+use crate::findings::describe::Describer;
+use rashomon_abi::record::Op;
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE};
 use rashomon_confirm::enforce::{Kept, enforce, order_of, steps};
 use rashomon_confirm::{Ending, Input, Program, Time};
-use rashomon_event::{CandidateKind, Deadline, EventIndex, Trace};
+use rashomon_event::{Address, CandidateKind, Deadline, EventIndex, ProcessPath, Trace};
 use rashomon_files::Links;
 use rashomon_predict::deciders::Decision;
 use rashomon_predict::engines::opinions_of;
 use rashomon_predict::{Engine, Options, Refinement};
 use rashomon_refinement::facts::Atomics;
-use rashomon_refinement::loops::{self, behind};
+use rashomon_refinement::live::live;
+use rashomon_refinement::loops::{self, Loop, behind};
 use rashomon_refinement::model::Model;
-use rashomon_refinement::objects::Objects;
-use rashomon_refinement::search::near;
+use rashomon_refinement::objects::{Object, Objects};
+use rashomon_refinement::search::{Limits, near};
 use rashomon_refinement::terms::names_of;
+use rashomon_trace::SyncObjects;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,10 +35,16 @@ use std::time::{Duration, Instant};
 /// Bytes of the detector's reports that are read.
 const LARGEST: u64 = 64 << 20;
 
+/// What looking for states in which nobody can go on may cost, in each recording.
+const STUCK_STATES: usize = 20_000;
+const STUCK_STEPS: usize = 1_000_000;
+
 /// How counterexamples are made and enforced.
 pub struct Enforcement<'a> {
     pub program: &'a Program,
     pub input: &'a Input,
+    /// Names of what is raced for.
+    pub symbols: &'a Binaries,
     /// Who names the detector's reports: the tool itself.
     pub reporter: OsString,
     /// Of executions; it is made, and removed.
@@ -75,6 +86,8 @@ impl Outcome {
 pub struct Counterexample {
     /// The object that is raced for, as bytes of the trace, or `deadlock`.
     pub about: String,
+    /// What lies there, in the words of findings.
+    pub object: Option<String>,
     /// Names of the model's events.
     pub steps: Vec<String>,
     /// It enters a wait loop before the signal whose predicate let the thread pass.
@@ -131,15 +144,18 @@ pub struct Enforced {
     pub parallel: usize,
     /// What was enforced already, from another recording.
     #[serde(skip)]
-    known: BTreeSet<Vec<String>>,
+    known: BTreeSet<(ProcessPath, Vec<String>)>,
 }
 
 /// An order, and what it is about.
 struct Planned {
     about: String,
+    object: Option<String>,
     steps: Vec<EventIndex>,
     names: Vec<String>,
     behind_wait_loop: bool,
+    /// It ends where something was lost: a program that looks before it waits does not wait there.
+    is_doubtful: bool,
     /// To the same goals, as close to the trace as can be: for programs that leave the shorter one, or do something else in it.
     near: Option<Vec<EventIndex>>,
 }
@@ -148,7 +164,7 @@ impl Enforced {
     /// Decides the candidates of one more recording, and enforces what has an order that was not enforced yet.
     pub fn add(
         &mut self,
-        trace: &Trace,
+        (process, trace): (&ProcessPath, &Trace),
         with: &Enforcement<'_>,
         mut told: impl FnMut(&Counterexample),
     ) -> Result<(), PipelineError> {
@@ -157,7 +173,7 @@ impl Enforced {
             return Ok(());
         }
         let begin = Instant::now();
-        let planned = self.plan(trace, with);
+        let planned = self.plan((process, trace), with);
         self.checking += begin.elapsed().as_secs_f64();
         let begin = Instant::now();
         for one in planned {
@@ -165,11 +181,18 @@ impl Enforced {
                 self.cut_short = true;
                 break;
             }
-            let mut found = with.execute(trace, &one)?;
+            let mut found = with.execute((process, trace), &one)?;
             if let Some(near) = one.near.as_ref().filter(|_| !found.outcome.is_confirmed() && !with.deadline.is_over()) {
                 let names = names_of(trace, near);
-                let again =
-                    with.execute(trace, &Planned { about: one.about.clone(), steps: near.clone(), names, near: None, ..one })?;
+                let near = Planned {
+                    about: one.about.clone(),
+                    object: one.object.clone(),
+                    steps: near.clone(),
+                    names,
+                    near: None,
+                    ..one
+                };
+                let again = with.execute((process, trace), &near)?;
                 if again.outcome.is_confirmed() {
                     found = again;
                 }
@@ -181,7 +204,7 @@ impl Enforced {
         Ok(())
     }
 
-    fn plan(&mut self, trace: &Trace, with: &Enforcement<'_>) -> Vec<Planned> {
+    fn plan(&mut self, (process, trace): (&ProcessPath, &Trace), with: &Enforcement<'_>) -> Vec<Planned> {
         let objects = Objects::new(trace);
         self.wait_loops = match loops::Source::of(trace) {
             loops::Source::Marks => WaitLoops::Plugin,
@@ -189,6 +212,8 @@ impl Enforced {
         };
         let loops = loops::loops(trace);
         let model = Model::respecting(trace, Atomics::Kept, &loops);
+        let (unnamed, symbols) = (SyncObjects::default(), with.symbols);
+        let describer = Describer::new(trace, &unnamed, symbols);
         let mut about_each: BTreeMap<String, usize> = BTreeMap::new();
         let mut planned = Vec::new();
         let refinement = Refinement { window: with.window, ..Refinement::default() };
@@ -212,17 +237,54 @@ impl Enforced {
             }
             let steps = self::steps(trace, order);
             let names = names_of(trace, &steps);
-            if self.known.insert(names.clone()) {
+            if self.known.insert((process.clone(), names.clone())) {
                 *number += 1;
                 let behind_wait_loop = !behind(&loops, order).is_empty();
                 let near = near(&model, &kind.goals()).map(|order| self::steps(trace, &order)).filter(|near| *near != steps);
-                planned.push(Planned { about, steps, names, behind_wait_loop, near });
+                let object =
+                    object_of(trace, &objects, kind).map(|object| describer.data(Address(object.from), object.to - object.from));
+                planned.push(Planned { about, object, steps, names, behind_wait_loop, is_doubtful: false, near });
             }
         });
         self.cut_short |= !complete;
+        self.plan_stuck((process, trace), with, &loops, &mut planned);
         // Most of these are infeasible, and that costs a step's timeout each.
-        planned.sort_by_key(|one| one.behind_wait_loop);
+        planned.sort_by_key(|one| (one.is_doubtful, one.behind_wait_loop));
         planned
+    }
+
+    /// Orders to states in which nobody can go on: of cycles that are none of locks, of waits for what nobody does any more, and
+    /// of what the recording itself ended with.
+    fn plan_stuck(
+        &mut self,
+        (process, trace): (&ProcessPath, &Trace),
+        with: &Enforcement<'_>,
+        loops: &[Loop],
+        planned: &mut Vec<Planned>,
+    ) {
+        let model = Model::to_the_end(trace, Atomics::Kept, loops);
+        let limits = Limits { states: STUCK_STATES, steps: STUCK_STEPS, deadline: with.deadline, ..Limits::default() };
+        let found = live(&model, with.most, &limits, true);
+        self.states += found.states;
+        self.undecided += usize::from(!found.complete && found.stuck.len() < with.most);
+        self.candidates += found.stuck.len();
+        self.feasible += found.stuck.len();
+        for stuck in found.stuck {
+            let steps = self::steps(trace, &stuck.order);
+            let names = names_of(trace, &steps);
+            if self.known.insert((process.clone(), names.clone())) {
+                let near = near(&model, &stuck.waits).map(|order| self::steps(trace, &order)).filter(|near| *near != steps);
+                planned.push(Planned {
+                    about: String::from("deadlock"),
+                    object: None,
+                    steps,
+                    names,
+                    behind_wait_loop: false,
+                    is_doubtful: !stuck.is_cycle,
+                    near,
+                });
+            }
+        }
     }
 
     /// How many came to that.
@@ -236,25 +298,34 @@ impl Enforced {
     }
 }
 
+/// What a pair of accesses is about.
+fn object_of(trace: &Trace, objects: &Objects, kind: &CandidateKind) -> Option<Object> {
+    let CandidateKind::Race { first, .. } = kind else { return None };
+    let access = trace.event(*first).access()?;
+    objects.touched(&access).next().map(|number| objects.all[number])
+}
+
 fn about(trace: &Trace, objects: &Objects, kind: &CandidateKind) -> String {
-    let access = match kind {
-        CandidateKind::Race { first, .. } => trace.event(*first).access(),
-        CandidateKind::Deadlock { .. } => return String::from("deadlock"),
-    };
-    let object = access.and_then(|access| objects.touched(&access).next()).map(|number| objects.all[number]);
-    object.map_or_else(|| String::from("race"), |object| format!("v{:#x}-{:#x}", object.from, object.to - 1))
+    if matches!(kind, CandidateKind::Deadlock { .. }) {
+        return String::from("deadlock");
+    }
+    object_of(trace, objects, kind)
+        .map_or_else(|| String::from("race"), |object| format!("v{:#x}-{:#x}", object.from, object.to - 1))
 }
 
 impl Enforcement<'_> {
-    fn execute(&self, trace: &Trace, planned: &Planned) -> Result<Counterexample, PipelineError> {
+    fn execute(&self, (process, trace): (&ProcessPath, &Trace), planned: &Planned) -> Result<Counterexample, PipelineError> {
         let order = order_of(trace, &planned.steps);
         let mut program = self.program.clone();
         let mut flags = Flags::of_environment();
         let reports = self.folder.join("reports");
-        let pairs = [("enforce", self.folder.as_path()), ("log_path", reports.as_path())];
+        let process = PathBuf::from(name_of(process));
+        let pairs = [("enforce", self.folder.as_path()), ("enforce_process", process.as_path()), ("log_path", reports.as_path())];
         let mut pushed = pairs.into_iter().try_for_each(|(name, path)| flags.push(name, path));
         // Orders of locks that might deadlock are no deadlocks; whoever enforces wants to know what happened.
-        for (name, value) in [("format", "json"), ("detect_deadlocks", "0"), ("report_thread_leaks", "0"), ("exitcode", "0")] {
+        // A mapping's end is its last write.
+        let others = [("detect_deadlocks", "0"), ("report_thread_leaks", "0"), ("exitcode", "0"), ("unmap_is_write", "1")];
+        for (name, value) in [("format", "json")].into_iter().chain(others) {
             pushed = pushed.and_then(|()| flags.push(name, value));
         }
         pushed.map_err(|error| PipelineError::Malformed { path: self.folder.clone(), reason: error.to_string() })?;
@@ -280,6 +351,7 @@ impl Enforcement<'_> {
         let confirmed = outcome.is_confirmed();
         Ok(Counterexample {
             about: planned.about.clone(),
+            object: planned.object.clone(),
             steps: planned.names.clone(),
             behind_wait_loop: planned.behind_wait_loop,
             outcome,
@@ -290,6 +362,11 @@ impl Enforcement<'_> {
     }
 }
 
+/// As the runtime calls it.
+fn name_of(process: &ProcessPath) -> String {
+    process.0.iter().map(u32::to_string).collect::<Vec<_>>().join(".")
+}
+
 /// Why an order was left.
 fn words(kept: Kept, names: &[String]) -> String {
     let step = |turn: usize| names.get(turn).map_or("the end", String::as_str);
@@ -297,13 +374,28 @@ fn words(kept: Kept, names: &[String]) -> String {
         Kept::Whole => String::new(),
         Kept::Ended { turn } => format!("the program ended before {}", step(turn)),
         Kept::OtherOperation { turn, op } => {
-            let came =
-                rashomon_abi::record::Op::from_code(op).map_or_else(|| String::from("something else"), |op| format!("{op:?}"));
-            format!("{came} came in place of {}", step(turn))
+            format!("its thread {} in place of {}", doing(op), step(turn))
         }
         Kept::Stuck { turn } => format!("nobody could go on before {}", step(turn)),
         Kept::Late { turn } => format!("nobody came to {}", step(turn)),
         Kept::Deadlock { turn } => format!("threads block each other before {}", step(turn)),
+    }
+}
+
+/// What a thread that the gate holds is about to do.
+fn doing(op: u64) -> &'static str {
+    match Op::from_code(op) {
+        Some(Op::Lock | Op::LockShared) => "took a lock",
+        Some(Op::Unlock | Op::UnlockShared) => "released a lock",
+        Some(Op::ThreadCreate) => "created a thread",
+        Some(Op::ThreadJoin) => "joined a thread",
+        Some(Op::CondWaitBegin) => "waited for a condition",
+        Some(Op::CondWaitEnd) => "ended a wait",
+        Some(Op::CondSignal | Op::CondBroadcast) => "signalled",
+        Some(Op::BarrierEnter) => "entered a barrier",
+        Some(Op::SemaphoreWait) => "took from a semaphore",
+        Some(Op::SemaphorePost) => "posted to a semaphore",
+        _ => "did something else",
     }
 }
 

@@ -65,13 +65,9 @@ fn catch_up(graph: &LockGraph, pattern: &Pattern, at: &mut [usize]) -> Option<()
     Some(())
 }
 
-/// Up to `limit` tuples whose instances the weak order leaves pairwise unordered, earliest first; none of a pattern with a
-/// condition wait, for which the other deciders do not ask that the wait begins before its signal.
+/// Up to `limit` tuples whose instances the weak order leaves pairwise unordered, earliest first.
 pub fn concurrent(graph: &LockGraph, pattern: &Pattern, limit: usize) -> Vec<Vec<EventIndex>> {
     let mut found = Vec::new();
-    if pattern.iter().any(|&number| matches!(graph.dependencies[number].wish, Wish::Mutex(_))) {
-        return found;
-    }
     let mut tuples = MAX_TUPLES;
     extend(graph, pattern, &mut Vec::new(), &mut tuples, limit, &mut found);
     found

@@ -2,7 +2,7 @@
 
 use crate::candidates::Candidates;
 use crate::deadlocks;
-use crate::deciders::{Decision, Question, named};
+use crate::deciders::{Decision, Question, can_decide, named};
 use crate::index::Index;
 use crate::options::Options;
 use rashomon_event::{CandidateKind, EventIndex, Mode, Trace, WitnessLevel};
@@ -117,7 +117,8 @@ fn each_candidate(trace: &Trace, options: &Options, mut with: impl FnMut(&Questi
 fn opinion(engine: Engine, question: &Question<'_, '_>, goals: &[EventIndex]) -> Opinion {
     let (begin, seen) = (Instant::now(), question.states());
     let mut last = Decision::Undecided;
-    for decider in engine.deciders().iter().filter_map(|name| named(name)) {
+    let deciders = engine.deciders().iter().filter_map(|name| named(name));
+    for decider in deciders.filter(|&decider| can_decide(decider, question, goals)) {
         last = decider.decide(question, goals);
         if matches!(last, Decision::Witness(_) | Decision::Refuted) {
             break;

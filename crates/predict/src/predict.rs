@@ -14,7 +14,7 @@
 
 use crate::candidates::Candidates;
 use crate::deadlocks;
-use crate::deciders::{Decision, Question, Stage, asked};
+use crate::deciders::{Decision, Question, Stage, asked, can_decide};
 use crate::index::Index;
 pub use crate::options::Options;
 use crate::walk;
@@ -159,7 +159,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     /// Ordered, if each says so.
     fn ask(&self, stage: Stage, goals: &[EventIndex]) -> (Decision, &'static str) {
         let mut last = None;
-        for decider in asked(self.question.options, stage) {
+        for decider in asked(self.question.options, stage).filter(|&decider| can_decide(decider, &self.question, goals)) {
             let decision = decider.decide(&self.question, goals);
             match decision {
                 Decision::Witness(_) | Decision::Refuted => return (decision, decider.name()),

@@ -37,6 +37,8 @@ pub struct Facts {
     pub edges: Vec<(EventIndex, EventIndex)>,
     /// Releases of locks that their thread does not hold: they do nothing.
     pub idle: FxHashSet<EventIndex>,
+    /// Waits with which threads ended: requests for locks, and others. Empty unless they are asked for.
+    pub unanswered: FxHashSet<EventIndex>,
 }
 
 /// Which orders of atomic accesses the model admits.
@@ -103,6 +105,21 @@ impl Facts {
             facts.keep_atomics(trace);
         }
         facts
+    }
+
+    /// What each thread waited for when the recording ended.
+    pub(crate) fn keep_unanswered(&mut self, trace: &Trace) {
+        for events in &self.threads {
+            let mut last = events.iter().rev().copied();
+            let Some(event) = last.next() else { continue };
+            let request = |event: &EventIndex| matches!(trace.event(*event).kind, EventKind::Request { .. });
+            let unanswered = match trace.event(event).kind {
+                EventKind::Request { .. } => Some(event),
+                EventKind::Blocked { .. } => Some(last.next().filter(request).unwrap_or(event)),
+                _ => None,
+            };
+            self.unanswered.extend(unanswered);
+        }
     }
 
     fn release(

@@ -7,6 +7,7 @@
 
 pub mod facts;
 pub mod filter;
+pub mod live;
 pub mod loops;
 pub mod model;
 pub mod objects;

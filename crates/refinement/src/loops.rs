@@ -12,7 +12,10 @@
 //! predicate true, too, and a loop whose predicate was written outside a section is not seen. So it decides nothing: orders
 //! that respect the loops are preferred, and others are told apart (`behind`).
 
-use rashomon_event::{Access, Address, ContextId, EventIndex, EventKind, LockMode, LoopKind, LoopMark, SiteId, Trace};
+use crate::facts::{Facts, Wait};
+use rashomon_event::{
+    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, LockMode, LoopKind, LoopMark, SiteId, Trace,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Sections that one section may read from.
@@ -110,6 +113,30 @@ pub fn behind<'l>(loops: &'l [Loop], order: &[EventIndex]) -> Vec<&'l Loop> {
         (None, _) => true,
     };
     loops.iter().filter(|one| !respected(one)).collect()
+}
+
+/// Whether a thread that came to its wait after the signal would not wait there: before the wait, with the mutex held, it reads
+/// what the signalling thread has written, with the mutex held, before the signal. An approximation as above.
+pub fn is_guarded(trace: &Trace, facts: &Facts, wait: &Wait) -> bool {
+    let Some(begin) = wait.begin else { return false };
+    let EventKind::WaitBegin { mutex, .. } = trace.event(begin).kind else { return false };
+    let bytes = |until: EventIndex, counts: fn(AccessClass) -> bool| -> Option<FxHashSet<u64>> {
+        let (thread, at) = facts.place(trace, until);
+        let before = || facts.threads[thread][..at as usize].iter().rev().map(|&event| trace.event(event));
+        let begins = |event: &Event| match event.kind {
+            EventKind::Acquire { lock, .. } => lock == mutex,
+            EventKind::WaitEnd { mutex: taken, .. } => taken == mutex,
+            _ => false,
+        };
+        before().any(begins).then_some(())?;
+        let accesses = before().take_while(|event| !begins(event)).filter_map(Event::access);
+        let touched = accesses.filter(|access| counts(access.class));
+        Some(touched.flat_map(|access| access.address.0..access.address.0.saturating_add(u64::from(access.size))).collect())
+    };
+    match (bytes(begin, AccessClass::reads), bytes(wait.signal, AccessClass::writes)) {
+        (Some(read), Some(written)) => !read.is_disjoint(&written),
+        _ => false,
+    }
 }
 
 impl Sections {

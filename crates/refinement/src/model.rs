@@ -1,12 +1,12 @@
 //! The steps of a trace: its events that take part in synchronisation, what each needs and does, with dense numbers.
 
 use crate::facts::{Atomics, Facts};
-use crate::loops::Loop;
+use crate::loops::{Loop, is_guarded};
 use rashomon_event::{Address, EventIndex, EventKind, LockMode, Trace};
 use rustc_hash::FxHashMap;
 
 /// What a step does to what all share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     None,
     Acquire {
@@ -25,6 +25,10 @@ pub enum Effect {
         first: u32,
         count: u32,
     },
+    /// What the recording ended with: a wait for something else than a lock. `for_thread`: that another thread ends.
+    Never {
+        for_thread: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +40,7 @@ pub struct Step {
 }
 
 /// A thread must have done that many steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Need {
     pub thread: u32,
     pub steps: u32,
@@ -70,6 +74,8 @@ pub struct Model<'t> {
     pub waits: Vec<Waited>,
     /// Numbers of waits, by the steps that wake them.
     pub woken: Vec<u32>,
+    /// Per thread, the steps that begin waits which signals ended, with the numbers of these.
+    begins: Vec<Vec<(u32, u32)>>,
     pub locks: Vec<Vec<Use>>,
     pub takers: Vec<Vec<Use>>,
     pub posters: Vec<Vec<Use>>,
@@ -83,18 +89,38 @@ pub struct Model<'t> {
 
 impl<'t> Model<'t> {
     pub fn new(trace: &'t Trace, atomics: Atomics) -> Self {
-        Self::of(trace, Facts::new(trace, atomics))
+        Self::of(trace, Facts::new(trace, atomics), false)
+    }
+
+    /// One in which each access is a step: to measure what it saves that a segment's are not.
+    pub fn with_accesses(trace: &'t Trace, atomics: Atomics) -> Self {
+        Self::of(trace, Facts::new(trace, atomics), true)
     }
 
     /// One whose orders respect these wait loops.
     pub fn respecting(trace: &'t Trace, atomics: Atomics, loops: &[Loop]) -> Self {
         let mut facts = Facts::new(trace, atomics);
         facts.edges.extend(loops.iter().map(|one| (one.satisfied, one.entered)));
-        Self::of(trace, facts)
+        Self::of(trace, facts, false)
     }
 
-    fn of(trace: &'t Trace, facts: Facts) -> Self {
-        let takes_part = takes_part(trace, &facts);
+    /// One with what threads waited for when the recording ended, too: a lock that was not to be had is a step like others, and
+    /// what else was awaited never comes. A wait whose predicate the signalling thread made true misses no signal: who comes
+    /// later does not wait.
+    pub fn to_the_end(trace: &'t Trace, atomics: Atomics, loops: &[Loop]) -> Self {
+        let mut facts = Facts::new(trace, atomics);
+        facts.edges.extend(loops.iter().map(|one| (one.satisfied, one.entered)));
+        facts.keep_unanswered(trace);
+        for at in 0..facts.waits.len() {
+            if is_guarded(trace, &facts, &facts.waits[at]) {
+                facts.waits[at].begin = None;
+            }
+        }
+        Self::of(trace, facts, false)
+    }
+
+    fn of(trace: &'t Trace, facts: Facts, accesses: bool) -> Self {
+        let takes_part = takes_part(trace, &facts, accesses);
         let count = facts.threads.len();
         let mut number = vec![u32::MAX; trace.events.len()];
         let mut steps: Vec<Vec<Step>> = vec![Vec::new(); count];
@@ -116,6 +142,7 @@ impl<'t> Model<'t> {
             needs: vec![Vec::new(); count],
             waits: facts.waits.iter().map(waited).collect(),
             woken: Vec::new(),
+            begins: vec![Vec::new(); count],
             locks: Vec::new(),
             takers: Vec::new(),
             posters: Vec::new(),
@@ -125,6 +152,10 @@ impl<'t> Model<'t> {
             wait_of: facts.waits.iter().enumerate().map(|(wait, known)| (known.end, wait as u32)).collect(),
             facts,
         };
+        for (number, wait) in (0..).zip(&model.waits) {
+            model.begins[wait.thread as usize].extend(wait.begin.map(|begin| (begin, number)));
+        }
+        model.begins.iter_mut().for_each(|begins| begins.sort_unstable());
         let mut wakes: FxHashMap<EventIndex, Vec<u32>> = FxHashMap::default();
         for (wait, known) in model.facts.waits.iter().enumerate() {
             wakes.entry(known.signal).or_default().push(wait as u32);
@@ -189,6 +220,12 @@ impl<'t> Model<'t> {
                 Effect::Acquire { lock: numbers.lock(mutex), mode, wait: self.wait_of.get(&event).copied() }
             }
             _ if self.facts.idle.contains(&event) => Effect::None,
+            EventKind::Request { lock, mode } if self.facts.unanswered.contains(&event) => {
+                Effect::Acquire { lock: numbers.lock(lock), mode, wait: None }
+            }
+            EventKind::Blocked { on } if self.facts.unanswered.contains(&event) => {
+                Effect::Never { for_thread: on.0 < self.facts.threads.len() as u64 }
+            }
             EventKind::Release { lock, mode } => Effect::Release { lock: numbers.lock(lock), mode },
             EventKind::WaitBegin { mutex, .. } => Effect::Release { lock: numbers.lock(mutex), mode },
             EventKind::Post { semaphore } => Effect::Post(self.semaphore(semaphore, numbers)),
@@ -245,6 +282,13 @@ impl<'t> Model<'t> {
         self.steps[thread].partition_point(|step| step.event < event) as u32
     }
 
+    /// The wait that a step begins, if a signal ended it.
+    pub fn begun_by(&self, thread: usize, step: u32) -> Option<u32> {
+        let begins = &self.begins[thread];
+        let place = begins.partition_point(|&(begin, _)| begin < step);
+        begins.get(place).filter(|known| known.0 == step).map(|known| known.1)
+    }
+
     /// The wait that ends with this event by a signal.
     pub fn wait_of(&self, event: EventIndex) -> Option<u32> {
         self.wait_of.get(&event).copied()
@@ -289,13 +333,14 @@ fn lock_free(steps: &[Step]) -> Vec<u32> {
     places
 }
 
-/// Per event: whether it does something, or something needs it.
-fn takes_part(trace: &Trace, facts: &Facts) -> Vec<bool> {
-    let mut takes_part: Vec<bool> = trace.events.iter().map(|event| synchronises(event.kind)).collect();
+/// Per event: whether it does something, or something needs it; with accesses, whether it is one as well.
+fn takes_part(trace: &Trace, facts: &Facts, accesses: bool) -> Vec<bool> {
+    let counts = |event: &rashomon_event::Event| synchronises(event.kind) || accesses && event.access().is_some();
+    let mut takes_part: Vec<bool> = trace.events.iter().map(counts).collect();
     let ends = facts.threads.iter().flat_map(|events| [events.first(), events.last()]).flatten();
     let instances = facts.waits.iter().map(|wait| &wait.signal);
     let edges = facts.edges.iter().flat_map(|(before, after)| [before, after]);
-    for event in ends.chain(instances).chain(edges) {
+    for event in ends.chain(instances).chain(edges).chain(&facts.unanswered) {
         takes_part[event.index()] = true;
     }
     takes_part

@@ -7,12 +7,14 @@
 //! *Runs*: what a thread can do alone, and after which it holds no lock that it did not hold all the time, no semaphore is lower
 //! than in between, and no signal is wasted, only helps all others, so it is done at once and without an alternative; locks and
 //! semaphores that nobody else wants any more do not count. What is left to choose are acquisitions that others compete for.
-//! *Memory*: no state is entered twice.
+//! *Memory*: no state is entered twice. *Symmetry*: nor one that differs in which of several threads that do the same is how
+//! far.
 //!
 //! Guarantee: an order found is one of the model. [`Answer::No`] is exact: all states were seen. Otherwise `Undecided`, with the
 //! number of states that were.
 
 mod near;
+mod symmetry;
 
 pub use near::near;
 
@@ -26,12 +28,16 @@ use rustc_hash::FxHashSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reductions {
     pub relevance: bool,
+    /// Steps that nobody competes with are done at once.
+    pub chains: bool,
+    /// And whole sections that only help others: partial order.
     pub runs: bool,
     pub memory: bool,
+    pub symmetry: bool,
 }
 
 impl Reductions {
-    pub const ALL: Self = Self { relevance: true, runs: true, memory: true };
+    pub const ALL: Self = Self { relevance: true, chains: true, runs: true, memory: true, symmetry: true };
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +137,7 @@ pub fn find(model: &Model<'_>, goals: &[EventIndex], window: Window, limits: &Li
         seen: FxHashSet::default(),
         waits: Vec::new(),
         kept: Vec::new(),
+        classes: Vec::new(),
     };
     search.waits = search.state_waits(goals);
     search.kept = goals.iter().flat_map(|&goal| model.kept_at(goal)).collect();
@@ -139,6 +146,12 @@ pub fn find(model: &Model<'_>, goals: &[EventIndex], window: Window, limits: &Li
     }
     if search.goals_exclude() {
         return Found::at_once(false);
+    }
+    if limits.reductions.memory && limits.reductions.symmetry {
+        let needed = search.kept.iter().chain(search.waits.iter().map(|(_, signal)| signal)).map(|need| need.thread as usize);
+        let of_goals =
+            places.iter().flat_map(|place| model.born[place.0].iter().map(|need| need.thread as usize).chain([place.0]));
+        search.classes = symmetry::classes(model, &search.state.limit, needed.chain(of_goals));
     }
     let found = search.run();
     let (states, steps) = (search.states, search.tried);
@@ -263,6 +276,8 @@ struct Search<'m, 't, 'g> {
     waits: Vec<(u32, crate::model::Need)>,
     /// What calls into unseen code may have ordered before the goals.
     kept: Vec<crate::model::Need>,
+    /// Threads that do the same.
+    classes: Vec<Vec<u32>>,
 }
 
 /// A state that was entered, and the threads that have not been tried there.
@@ -312,13 +327,13 @@ impl<'m> Search<'m, '_, '_> {
     fn run(&mut self) -> Option<bool> {
         let mut frames: Vec<Frame> = Vec::new();
         loop {
-            if self.limits.reductions.runs {
+            if self.limits.reductions.runs || self.limits.reductions.chains {
                 self.run_all_alone()?;
             }
             if self.reached() {
                 return Some(true);
             }
-            if !self.limits.reductions.memory || self.seen.insert(self.state.key()) {
+            if !self.limits.reductions.memory || self.seen.insert(self.key()) {
                 self.states += 1;
                 if self.states > self.limits.states {
                     return None;
@@ -339,6 +354,12 @@ impl<'m> Search<'m, '_, '_> {
                 }
             }
         }
+    }
+
+    fn key(&self) -> Box<[u32]> {
+        let mut key = self.state.key();
+        symmetry::sort(self.state.model, &self.classes, &mut key[..self.state.done.len()]);
+        key
     }
 
     /// `None`: too many steps, or too late.
@@ -372,6 +393,9 @@ impl<'m> Search<'m, '_, '_> {
     fn run_alone(&mut self, thread: usize) -> Option<bool> {
         let start = self.state.mark();
         let (mut best, mut open) = (start, Vec::new());
+        let Reductions { chains, runs, .. } = self.limits.reductions;
+        // Without chains, a run has to hold a section.
+        let mut counts = chains;
         // Semaphores, how much they are changed, and the most they were.
         let mut levels: Vec<(u32, i64, i64)> = Vec::new();
         while let Some(step) = self.state.next(thread) {
@@ -380,6 +404,10 @@ impl<'m> Search<'m, '_, '_> {
             }
             match step.effect {
                 Effect::Acquire { lock, mode, .. } if self.competed(&self.state.model.locks, lock, thread, mode) => {
+                    if !runs {
+                        break;
+                    }
+                    counts = true;
                     open.push((lock, mode));
                 }
                 Effect::Release { lock, mode } => {
@@ -389,6 +417,10 @@ impl<'m> Search<'m, '_, '_> {
                 }
                 Effect::Post(semaphore) => change(&mut levels, semaphore, 1),
                 Effect::Take(semaphore) if self.competed(&self.state.model.takers, semaphore, thread, LockMode::Exclusive) => {
+                    if !runs {
+                        break;
+                    }
+                    counts = true;
                     change(&mut levels, semaphore, -1);
                 }
                 _ => {}
@@ -396,7 +428,7 @@ impl<'m> Search<'m, '_, '_> {
             self.state.take(thread);
             self.tried += 1;
             self.within_limits()?;
-            if open.is_empty() && levels.iter().all(|&(_, now, most)| now >= most) {
+            if counts && open.is_empty() && levels.iter().all(|&(_, now, most)| now >= most) {
                 best = self.state.mark();
             }
         }
@@ -405,13 +437,8 @@ impl<'m> Search<'m, '_, '_> {
     }
 
     /// Whether another thread will still want it, in a mode that excludes this one.
-    fn competed(&self, uses: &[Vec<crate::model::Use>], number: u32, thread: usize, mode: LockMode) -> bool {
-        uses[number as usize].iter().any(|other| {
-            let steps = if mode == LockMode::Exclusive { &other.all } else { &other.exclusive };
-            let within = steps.partition_point(|&step| step < self.state.limit[other.thread as usize]);
-            let last = within.checked_sub(1).map(|place| steps[place]);
-            other.thread as usize != thread && last.is_some_and(|last| last >= self.state.done[other.thread as usize])
-        })
+    fn competed(&self, uses: &'m [Vec<crate::model::Use>], number: u32, thread: usize, mode: LockMode) -> bool {
+        self.state.still_using(uses, number, mode).any(|other| other != thread)
     }
 }
 
@@ -427,7 +454,13 @@ fn change(levels: &mut Vec<(u32, i64, i64)>, semaphore: u32, by: i64) {
 
 /// All events: what was observed before the window, each step with what its thread does before it, and what is left before the
 /// goals.
-fn written_out(model: &Model<'_>, window: Window, start: &[u32], path: &[u32], goals: &[EventIndex]) -> Vec<EventIndex> {
+pub(crate) fn written_out(
+    model: &Model<'_>,
+    window: Window,
+    start: &[u32],
+    path: &[u32],
+    goals: &[EventIndex],
+) -> Vec<EventIndex> {
     let mut order: Vec<EventIndex> = model.trace.indices().take(window.from).collect();
     let before = |events: &Vec<EventIndex>| events.partition_point(|event| event.index() < window.from);
     let mut events: Vec<usize> = model.facts.threads.iter().map(before).collect();

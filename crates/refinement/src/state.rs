@@ -1,6 +1,6 @@
 //! A state of the model while a search runs: how far each thread is, and what follows from that. Steps can be taken back.
 
-use crate::model::{Effect, Model, Step};
+use crate::model::{Effect, Model, Step, Use};
 use rashomon_event::LockMode;
 
 #[derive(Clone, Debug, Default)]
@@ -67,8 +67,34 @@ impl<'m, 't> State<'m, 't> {
                 self.locks[lock as usize].free_for(mode) && wait.is_none_or(|wait| !self.missed.contains(&wait))
             }
             Effect::Take(semaphore) => self.counts[semaphore as usize] > 0,
+            Effect::Never { .. } => false,
             _ => true,
         }
+    }
+
+    /// Who holds a lock.
+    pub fn holders(&self, lock: u32) -> impl Iterator<Item = usize> + '_ {
+        let lock = &self.locks[lock as usize];
+        let exclusive = lock.exclusive.checked_sub(1);
+        exclusive.into_iter().chain(lock.shared.iter().copied()).map(|thread| thread as usize)
+    }
+
+    /// Threads that will still want to use something, in a mode that `mode` excludes.
+    pub fn still_using(&self, uses: &'m [Vec<Use>], number: u32, mode: LockMode) -> impl Iterator<Item = usize> + '_ {
+        let still = move |other: &&Use| {
+            let steps = if mode == LockMode::Exclusive { &other.all } else { &other.exclusive };
+            let within = steps.partition_point(|&step| step < self.limit[other.thread as usize]);
+            let last = within.checked_sub(1).map(|place| steps[place]);
+            last.is_some_and(|last| last >= self.done[other.thread as usize])
+        };
+        let uses = uses.get(number as usize).map_or(&[][..], Vec::as_slice);
+        uses.iter().filter(still).map(|other| other.thread as usize)
+    }
+
+    /// The waits that the step would wake before they have begun.
+    pub fn woken_too_early(&self, step: &Step) -> impl Iterator<Item = u32> + '_ {
+        let woken = if let Effect::Wakes { first, count } = step.effect { self.woken(first, count) } else { &[] };
+        woken.iter().copied().filter(|&wait| self.too_early(wait))
     }
 
     /// Whether the wait ends within the limits, or is about to.
@@ -88,8 +114,7 @@ impl<'m, 't> State<'m, 't> {
 
     /// Whether the step wakes nobody who should wait for it.
     pub fn wastes(&self, step: &Step) -> bool {
-        let Effect::Wakes { first, count } = step.effect else { return false };
-        self.woken(first, count).iter().any(|&wait| self.too_early(wait))
+        self.woken_too_early(step).next().is_some()
     }
 
     pub fn has_missed(&self, wait: u32) -> bool {
@@ -100,7 +125,7 @@ impl<'m, 't> State<'m, 't> {
         let step = &self.model.steps[thread][self.done[thread] as usize];
         let before = self.missed.len();
         match step.effect {
-            Effect::None => {}
+            Effect::None | Effect::Never { .. } => {}
             Effect::Acquire { lock, mode, .. } => self.hold(thread as u32, lock, mode),
             Effect::Release { lock, mode } => self.let_go(thread as u32, lock, mode),
             Effect::Post(semaphore) => self.counts[semaphore as usize] += 1,
@@ -149,7 +174,7 @@ impl<'m, 't> State<'m, 't> {
             self.done[thread as usize] -= 1;
             self.missed.truncate(self.missed.len() - missed as usize);
             match self.model.steps[thread as usize][self.done[thread as usize] as usize].effect {
-                Effect::None | Effect::Wakes { .. } => {}
+                Effect::None | Effect::Never { .. } | Effect::Wakes { .. } => {}
                 Effect::Acquire { lock, mode, .. } => self.let_go(thread, lock, mode),
                 Effect::Release { lock, mode } => self.hold(thread, lock, mode),
                 Effect::Post(semaphore) => self.counts[semaphore as usize] -= 1,

@@ -7,7 +7,7 @@ use rashomon_event::{
 use rashomon_refinement::facts::Atomics;
 use rashomon_refinement::model::Model;
 use rashomon_refinement::search::{Answer, Limits, Reductions, Window, find, near};
-use rashomon_testkit::{Features, Rules, Shape, describe, enumerate, random, reachable};
+use rashomon_testkit::{Features, Rules, Shape, alike, describe, enumerate, random, reachable};
 use rashomon_witness::Checker;
 
 fn conflicting(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
@@ -200,10 +200,13 @@ fn reductions_lose_nothing() {
     let features = Features { conditions: true, semaphores: true, barriers: true, ..Features::default() };
     let without = [
         Reductions { relevance: false, ..Reductions::ALL },
+        Reductions { chains: false, runs: false, ..Reductions::ALL },
+        Reductions { chains: false, runs: false, memory: false, ..Reductions::ALL },
         Reductions { runs: false, ..Reductions::ALL },
-        Reductions { runs: false, memory: false, ..Reductions::ALL },
+        Reductions { chains: false, ..Reductions::ALL },
+        Reductions { symmetry: false, ..Reductions::ALL },
     ];
-    let (mut all, mut others) = (0, [0; 3]);
+    let (mut all, mut others) = (0, [0; 6]);
     for seed in 0..400 {
         let shape = Shape { threads: 2 + (seed % 2) as u32, events: 16, variables: 1, locks: 2, features };
         let trace = random(seed, shape);
@@ -227,8 +230,49 @@ fn reductions_lose_nothing() {
         }
     }
     // Where runs leave little to choose, memory has little to save.
-    let [relevance, runs, memory] = others;
-    assert!(all < relevance && all < runs && runs < memory, "{all} states, {others:?} without reductions");
+    let [relevance, neither, memory, runs, chains, symmetry] = others;
+    assert!(all < relevance && all < runs && runs < neither && neither < memory, "{all} states, {others:?} without reductions");
+    assert!(all <= chains && all <= symmetry, "{all} states, {others:?} without reductions");
+}
+
+/// Of workers that do the same, it matters how many have come how far; and accesses are no steps, which changes no answer.
+#[test]
+fn symmetry_and_segments_lose_nothing() {
+    let (mut orders, mut states) = (0, [0; 2]);
+    for seed in 0..40 {
+        let trace = alike(seed, 2 + (seed % 4) as u32, 1 + seed % 3);
+        for atomics in [Atomics::Free, Atomics::Kept] {
+            let (model, each) = (Model::new(&trace, atomics), Model::with_accesses(&trace, atomics));
+            for (first, second) in conflicting(&trace).into_iter().rev().take(40) {
+                let answer = |model: &Model<'_>, symmetry: bool, runs: bool, states: &mut usize| {
+                    let reductions = Reductions { symmetry, runs, ..Reductions::ALL };
+                    let limits = Limits { states: 200_000, reductions, ..Limits::default() };
+                    let found = find(model, &[first, second], Window::whole(model), &limits);
+                    *states += found.states;
+                    match found.answer {
+                        Answer::Order(order) => {
+                            let candidate = CandidateKind::Race { first, second };
+                            let witness = Witness { candidate, order, level: WitnessLevel::Synchronisation };
+                            assert!(Checker::new(&trace).check(&witness).is_ok(), "{witness:?}\n{}", describe(&trace));
+                            true
+                        }
+                        Answer::No { .. } => false,
+                        Answer::Undecided => panic!("undecided: {symmetry} {runs}\n{}", describe(&trace)),
+                    }
+                };
+                let expected = answer(&model, true, true, &mut states[0]);
+                let mut ignored = 0;
+                for (symmetry, runs, count) in
+                    [(false, true, &mut states[1]), (true, false, &mut ignored), (false, false, &mut 0)]
+                {
+                    assert_eq!(answer(&model, symmetry, runs, count), expected, "{symmetry} {runs}\n{}", describe(&trace));
+                }
+                assert_eq!(answer(&each, true, true, &mut ignored), expected, "accesses\n{}", describe(&trace));
+                orders += usize::from(expected);
+            }
+        }
+    }
+    assert!(orders > 20 && states[0] < states[1], "{orders} orders, {states:?} states with symmetry and without");
 }
 
 /// Whoever holds a lock where the window begins can release it, though nothing else asks for more of that thread.

@@ -2,13 +2,18 @@
 
 use rashomon_csp::refine::{Limits, Verdict};
 use rashomon_csp::script::Script;
-use rashomon_event::{Access, AccessClass, Address, EventKind, LockMode, ThreadId, Trace};
+use rashomon_event::{
+    Access, AccessClass, Address, CandidateKind, EventIndex, EventKind, LockMode, ThreadId, Trace, Witness, WitnessLevel,
+};
 use rashomon_refinement::facts::Atomics;
+use rashomon_refinement::live::{Live, live};
 use rashomon_refinement::model::Model;
 use rashomon_refinement::objects::Objects;
 use rashomon_refinement::search::{self, Answer, Window, find};
 use rashomon_refinement::terms::{About, Form, script};
 use rashomon_testkit::{Features, Rules, Shape, TraceBuilder, describe, enumerate, random, reachable};
+use rashomon_witness::Checker;
+use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -61,7 +66,32 @@ fn agree(trace: &Trace, tally: &mut Tally) {
     if only_locks_all_released(trace) {
         assert_eq!(found, !expected.deadlocks.is_empty(), "{}\n{written}", describe(trace));
     }
+    live_agrees(trace, &model, found);
     *(if found { &mut tally.deadlocks } else { &mut tally.without_deadlock }) += 1;
+}
+
+/// The search for states in which nobody can go on, with partial order and without: as the refinement says, and of the same
+/// threads at the same events. What waits in a cycle is a deadlock to the checker as well.
+fn live_agrees(trace: &Trace, model: &Model<'_>, expected: bool) {
+    let all = |partial_order| live(model, usize::MAX, &search::Limits::default(), partial_order);
+    let (reduced, whole) = (all(true), all(false));
+    assert!(reduced.complete && whole.complete);
+    assert!(reduced.states <= whole.states, "{} of {} states\n{}", reduced.states, whole.states, describe(trace));
+    let waits = |of: &Live| of.stuck.iter().map(|one| (one.waits.clone(), one.is_cycle)).collect::<BTreeSet<_>>();
+    assert_eq!(waits(&reduced), waits(&whole), "{}", describe(trace));
+    assert_eq!(!reduced.stuck.is_empty(), expected, "{}", describe(trace));
+    let checker = Checker::new(trace);
+    let of_locks = |&event: &EventIndex| matches!(trace.event(event).kind, EventKind::Acquire { .. });
+    for one in reduced.stuck.iter().filter(|one| one.is_cycle && one.waits.len() > 1 && one.waits.iter().all(of_locks)) {
+        let lock = |&event: &EventIndex| match trace.event(event).kind {
+            EventKind::Acquire { lock, .. } => Some(lock),
+            _ => None,
+        };
+        let candidate = CandidateKind::Deadlock { waits: one.waits.clone(), locks: one.waits.iter().map(lock).collect() };
+        let witness = Witness { candidate, order: one.order.clone(), level: WitnessLevel::Synchronisation };
+        let checked = checker.check(&witness);
+        assert!(checked.is_ok(), "{checked:?} {witness:?}\n{}", describe(trace));
+    }
 }
 
 /// Then who is stuck is so in a cycle.

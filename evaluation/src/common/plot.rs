@@ -6,8 +6,17 @@ use plotters::prelude::*;
 use std::path::Path;
 
 /// Told apart by colour-blind readers too (Okabe and Ito).
-const COLOURS: [RGBColor; 5] =
-    [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167), RGBColor(86, 180, 233)];
+const COLOURS: [RGBColor; 9] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 0, 0),
+    RGBColor(170, 160, 40),
+    RGBColor(130, 130, 130),
+];
 const PANEL: (u32, u32) = (380, 270);
 const FONT: &str = "sans-serif";
 
@@ -49,7 +58,7 @@ fn draw_panel(panel: &Panel, area: &Area<'_>) -> Result<(), Box<dyn std::error::
     let height = (high - low).max(1e-3);
     let low = if low < 0.0 { low - 0.05 * height } else { 0.0 };
     // The legend is above the lines.
-    let high = high + 0.3 * height;
+    let high = high + (0.1 * panel.lines.len() as f64).max(0.3) * height;
     let tick = |x: &f64| {
         let at = x.round();
         let value = panel.ticks.get(at.max(0.0) as usize).filter(|_| at >= 0.0 && (x - at).abs() < 1e-6);

@@ -19,5 +19,5 @@ pub use describe::describe;
 pub use enumerate::enumerate;
 pub use gaps::add_gaps;
 pub use oracle::{MOST_TRIPLES, Reachable, Rules, Sight, come_between, reachable, reachable_if};
-pub use random::{Features, Shape, SplitMix, large, random};
+pub use random::{Features, Shape, SplitMix, alike, large, random};
 pub use text::{Labelled, ParseError, parse};

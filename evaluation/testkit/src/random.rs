@@ -342,3 +342,45 @@ pub fn large(seed: u64, threads: u32, locks: u64, events: usize) -> Trace {
     }
     builder.build()
 }
+
+/// Workers that do the same: each takes a permit, goes through a few sections, posts, and touches what no lock protects. As many
+/// permits as workers. A thread that takes all posts then touches what another one touches while it has one of them: never side
+/// by side, and all states have to be seen to know.
+pub fn alike(seed: u64, workers: u32, sections: u64) -> Trace {
+    let mut rng = SplitMix(seed);
+    let (permits, posts) = (Address(LOCK + 0x8000), Address(LOCK + 0x9000));
+    let lock = |number: u64| Address(LOCK + 64 * number);
+    let acquire = |number| EventKind::Acquire { lock: lock(number), mode: LockMode::Exclusive, may_wait: true };
+    let release = |number| EventKind::Release { lock: lock(number), mode: LockMode::Exclusive };
+    let write =
+        |address| EventKind::Access(Access { address: Address(address), size: 8, class: AccessClass::Write, atomic: false });
+    let mut of_worker = vec![EventKind::Take { semaphore: permits }];
+    for _ in 0..sections {
+        let outer = rng.below(2);
+        let nested = outer == 0 && rng.below(2) == 0;
+        of_worker.push(acquire(outer));
+        if nested {
+            of_worker.extend([acquire(2), write(0x200_0000), release(2)]);
+        }
+        of_worker.extend([write(0x200_1000 + 8 * outer), release(outer)]);
+    }
+    of_worker.extend([EventKind::Post { semaphore: posts }, write(0x300_0000)]);
+    let mut builder = TraceBuilder::with_threads(workers + 2);
+    builder.semaphore(permits, u64::from(workers));
+    for child in 1..workers + 2 {
+        builder.push_at(ThreadId(0), EventKind::Fork { child: ThreadId(child) }, SiteId(0));
+    }
+    let mut all = |thread: u32, kinds: &[EventKind]| {
+        for (site, &kind) in (1..).zip(kinds) {
+            builder.push_at(ThreadId(thread), kind, SiteId(100 * thread.min(2) + site));
+        }
+    };
+    for worker in 2..workers + 2 {
+        all(worker, &of_worker);
+    }
+    let take = EventKind::Take { semaphore: posts };
+    all(1, &[take, acquire(0), write(0x100_0000), release(0), EventKind::Post { semaphore: posts }]);
+    let takes = vec![take; workers as usize];
+    all(0, &[takes, vec![acquire(rng.below(2)), write(0x100_0000)]].concat());
+    builder.build()
+}

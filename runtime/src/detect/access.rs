@@ -303,6 +303,22 @@ fn ends(thread: &mut Own, address: u64, bytes: u64, site: u64, checked: bool) {
     }
 }
 
+/// A mapping's life ends, as that of a block does; nobody can come there any more. One race of it is told.
+pub fn unmap(thread: &mut Own, address: u64, bytes: u64, site: u64) {
+    let reference = local::reference_of_call(thread, site, false);
+    if reference == 0 || detector() == Detector::LockSet {
+        return;
+    }
+    let mut parts = shadow::MarkedParts::of(address, bytes);
+    while let Some((from, to)) = parts.next() {
+        for at in (from..to).step_by(8) {
+            if shadow::has_any(shadow::cells(at)) && !word(thread, at, 8, How::WRITE, reference) {
+                return;
+            }
+        }
+    }
+}
+
 /// The word at an address belongs to memory that was freed.
 pub fn is_freed(address: u64) -> bool {
     shadow::cells(address)[0].load(Relaxed) >> REFERENCE_SHIFT == spans::FREED

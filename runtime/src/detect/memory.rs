@@ -3,6 +3,7 @@
 use super::stacks::StackId;
 use super::{access, blocks, handlers, libraries, local, locks, objects, shadow};
 use crate::detect::own::Own;
+use crate::report::options;
 use crate::system::{glibc, loader};
 use core::sync::atomic::Ordering::Acquire;
 
@@ -69,8 +70,13 @@ pub fn mapped(thread: &mut Own, address: u64, bytes: u64, site: u64) {
     }
 }
 
-/// Before the memory really goes.
-pub fn unmapped(address: u64, bytes: u64) {
+/// Before the memory really goes. Where that is asked for, it is a write of all that was accessed there.
+pub fn unmapped(thread: Option<&mut Own>, address: u64, bytes: u64, site: u64) {
+    if let Some(thread) = thread.filter(|_| options::get().unmap_is_write)
+        && counts(thread, site)
+    {
+        access::unmap(thread, address, bytes, site);
+    }
     shadow::clear(address, bytes);
     shadow::clear_tags(address, bytes);
 }

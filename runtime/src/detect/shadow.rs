@@ -188,6 +188,29 @@ impl Walk {
     }
 }
 
+/// The parts of a range that have cells, as whole words of the program's memory.
+pub struct MarkedParts {
+    at: u64,
+    end: u64,
+}
+
+impl MarkedParts {
+    pub const fn of(from: u64, bytes: u64) -> Self {
+        Self { at: from & !7, end: from + bytes }
+    }
+
+    pub fn next(&mut self) -> Option<(u64, u64)> {
+        while self.at < self.end {
+            let (from, part) = (self.at, (self.at & ((1 << ADDRESS_BITS) - 1)) >> MARKED);
+            self.at = self.end.min((from >> MARKED).wrapping_add(1) << MARKED);
+            if is_marked(part) {
+                return Some((from, self.at));
+            }
+        }
+        None
+    }
+}
+
 /// Whole pages of shadow that are given back rather than cleared.
 const GIVE_BACK: u64 = 1 << 16;
 

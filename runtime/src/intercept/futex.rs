@@ -11,11 +11,13 @@ use super::lock_common::{is_time, nanoseconds};
 use super::process::fork_bare;
 use super::queue::{self, Outcome};
 use super::time::{clock_sleep, fill_random, get_time, give_way, nano_sleep, seconds, time_of_day};
+use crate::detect;
 use crate::record::recorder;
+use crate::report;
 use crate::serial::clock::{self, MONOTONIC, NEVER, REALTIME};
 use crate::serial::sched::{self, Wait, WaitFor};
 use crate::serial::shutdown;
-use crate::serial::{linger, standstill};
+use crate::serial::{blocked, linger, standstill};
 use crate::system::real::{errno, real, set_errno};
 use crate::system::sys::{self, EINTR, ETIMEDOUT, syscall};
 use crate::system::thread::Runtime;
@@ -135,6 +137,9 @@ unsafe extern "C" fn system_call(number: isize, a: usize, b: usize, c: usize, d:
             number if may_block(number) => blocking(number, arguments, site),
             number::EXIT_GROUP => {
                 if let Some(runtime) = Runtime::try_enter() {
+                    if detect::on() {
+                        report::conclude(blocked::last_checks);
+                    }
                     linger::before_end(&runtime, exit_stage::HANDLED, site);
                     shutdown::complete();
                 }

@@ -4,6 +4,7 @@ use super::heap::{allocated, freed};
 use crate::detect;
 use crate::system::real::real;
 use crate::system::sys;
+use crate::system::thread::Runtime;
 use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::allocation_kind;
@@ -50,7 +51,12 @@ fn unmapping(address: *mut u8, bytes: usize, site: u64) {
         return;
     }
     if detect::on() {
-        detect::memory::unmapped(address as u64, bytes as u64);
+        match Runtime::try_enter() {
+            Some(runtime) => {
+                runtime.with_own(|own| detect::memory::unmapped(Some(own), address as u64, bytes as u64, site));
+            }
+            None => detect::memory::unmapped(None, address as u64, bytes as u64, site),
+        }
     } else {
         freed(address as u64, bytes as u64, site);
     }

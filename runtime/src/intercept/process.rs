@@ -65,6 +65,9 @@ pub fn watch(handlers: &'static ForkHandlers) {
 
 unsafe extern "C" fn at_quick_exit(_argument: *mut c_void) {
     let runtime = Runtime::try_enter();
+    if detect::on() && runtime.is_some() {
+        report::conclude(blocked::last_checks);
+    }
     if let Some(runtime) = &runtime {
         linger::before_end(runtime, exit_stage::HANDLED, 0);
     }

@@ -103,6 +103,9 @@ unsafe extern "C" fn child() {
     // SAFETY: the only thread of the child.
     unsafe {
         let cradle = &raw const CRADLE;
+        if let Some(thread) = thread {
+            thread.place_given.set((*cradle).number);
+        }
         LOCK.unlock();
         match thread {
             Some(thread) if detect::on() => go_on(thread),
@@ -155,7 +158,8 @@ unsafe fn go_on(thread: &Thread) {
         thread.with_own(|own| detect::forked::in_child(own, &exits::LOCK));
         sched::only(thread);
     }
-    gate::restart();
+    // SAFETY: by the contract.
+    unsafe { gate::restart(thread) };
     report::forked();
     hot().nesting.set(nesting);
 }

@@ -12,11 +12,13 @@
 use crate::detect;
 use crate::record::recorder;
 use crate::system::sys::{self, syscall};
-use crate::system::{config, folder, header};
+use crate::system::{config, folder, header, process_name};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, field, note, origin, state};
-use rashomon_abi::{CLAIM_FILE, CONTROL_FILE, HEADER_FILE, PROCESS_FOLDER_PREFIX, PROTOCOL_VERSION, SESSION_VARIABLE};
+use rashomon_abi::{
+    CLAIM_FILE, CONTROL_FILE, ENFORCED_PROCESS_VARIABLE, HEADER_FILE, PROCESS_FOLDER_PREFIX, PROTOCOL_VERSION, SESSION_VARIABLE,
+};
 
 /// A path, terminated by zero.
 pub type Path = [u8; 4096];
@@ -258,7 +260,10 @@ fn settle(folder: &Path, page: *mut AtomicU64, from: u64) {
 
 /// The number of the next place that this process gives.
 pub fn next_place() -> u64 {
-    if config::mode() == 0 || detect::on() { NO_PLACE } else { header::word(field::PLACES).fetch_add(1, Relaxed) }
+    if detect::on() {
+        return if process_name::counted() { process_name::next() } else { NO_PLACE };
+    }
+    if config::mode() == 0 { NO_PLACE } else { header::word(field::PLACES).fetch_add(1, Relaxed) }
 }
 
 /// A forked child's place, made by its parent.
@@ -276,6 +281,9 @@ impl Cradle {
         self.number = next_place();
         self.page = core::ptr::null_mut();
         self.folder = folder::path();
+        if detect::on() {
+            return;
+        }
         if self.number == NO_PLACE || length(&self.folder) > LONGEST_FOLDER || !admit() {
             return;
         }
@@ -312,6 +320,9 @@ impl Cradle {
 
 /// There is no child after all.
 pub fn remove_place(number: u64) {
+    if detect::on() {
+        return;
+    }
     let mut folder = folder::path();
     enter(&mut folder, PROCESS_FOLDER_PREFIX.as_bytes(), Some(number));
     for name in [CLAIM_FILE, HEADER_FILE] {
@@ -340,8 +351,8 @@ pub fn end_initial_process() {
 }
 
 /// `RASHOMON_SESSION=folder`.
-fn variable(folder: &Path, text: &mut [u8; 4224]) {
-    let parts = SESSION_VARIABLE.as_bytes().iter().chain(b"=").chain(&folder[..length(folder)]);
+fn variable(name: &str, value: &[u8], text: &mut [u8; 4224]) {
+    let parts = name.as_bytes().iter().chain(b"=").chain(value);
     let mut at = 0;
     for &byte in parts {
         text[at] = byte;
@@ -350,10 +361,9 @@ fn variable(folder: &Path, text: &mut [u8; 4224]) {
     text[at] = 0;
 }
 
-fn is_ours(entry: *const u8) -> bool {
-    let name = SESSION_VARIABLE.as_bytes();
+fn is_called(name: &str, entry: *const u8) -> bool {
     // SAFETY: a terminated text; the comparison ends at the first difference.
-    name.iter().chain(b"=").enumerate().all(|(at, &byte)| unsafe { *entry.add(at) } == byte)
+    name.as_bytes().iter().chain(b"=").enumerate().all(|(at, &byte)| unsafe { *entry.add(at) } == byte)
 }
 
 /// Programs that libc starts by itself inherit the environment as it is: it names this process's own folder.
@@ -362,10 +372,10 @@ fn name_in_environment(folder: &Path) {
     let text = &raw mut TEXT;
     // SAFETY: at the start, or in a child that has one thread; the environment's own array, or before libc has one the kernel's.
     unsafe {
-        variable(folder, &mut *text);
+        variable(SESSION_VARIABLE, &folder[..length(folder)], &mut *text);
         let mut entry = crate::system::real::environment_array();
         while !(*entry).is_null() {
-            if is_ours(*entry) {
+            if is_called(SESSION_VARIABLE, *entry) {
                 entry.write(text.cast());
             }
             entry = entry.add(1);
@@ -392,13 +402,19 @@ impl Environment {
         if number == NO_PLACE || length(&folder) > LONGEST_FOLDER {
             return given;
         }
-        enter(&mut folder, PROCESS_FOLDER_PREFIX.as_bytes(), Some(number));
-        variable(&folder, &mut self.text);
+        let name = if detect::on() {
+            variable(ENFORCED_PROCESS_VARIABLE, process_name::of(number).bytes(), &mut self.text);
+            ENFORCED_PROCESS_VARIABLE
+        } else {
+            enter(&mut folder, PROCESS_FOLDER_PREFIX.as_bytes(), Some(number));
+            variable(SESSION_VARIABLE, &folder[..length(&folder)], &mut self.text);
+            SESSION_VARIABLE
+        };
         // SAFETY: by the contract.
         unsafe {
             let mut entry = given;
             while !entry.is_null() && !(*entry).is_null() {
-                if !is_ours(*entry) {
+                if !is_called(name, *entry) {
                     self.entries.push(*entry);
                 }
                 entry = entry.add(1);

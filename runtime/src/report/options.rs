@@ -88,6 +88,8 @@ options! {
     filter: text = b"none", "none or tree: what is left out before detection";
     enforce: text = b"", "folder with an order of synchronisation that is kept while threads run in parallel, from \
         `rashomon csp enforce`";
+    enforce_process: text = b"", "which process keeps it: numbers of processes made, with dots between them; none: the first one";
+    unmap_is_write: yes = false, "report memory that is unmapped while another thread may still access it";
     filter_locations: number = 1024, "how many code locations, in all their contexts, the filter remembers of each thread";
     reporter: text = b"", "the program that names addresses and writes reports; \
         default: RASHOMON_REPORTER, else `rashomon` in PATH";

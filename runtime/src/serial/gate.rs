@@ -16,10 +16,10 @@
 
 use crate::report;
 use crate::serial::replay::{are_interchangeable, turn_at};
-use crate::serial::{clock, standstill};
+use crate::serial::{clock, replay, standstill};
 use crate::system::sys::{self, syscall};
-use crate::system::thread::{Runtime, Thread};
-use crate::system::{config, guard, signals};
+use crate::system::thread::{NO_THREAD, Runtime, Thread};
+use crate::system::{config, guard, process_name, signals};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::enforced::{field, outcome};
@@ -51,6 +51,13 @@ pub fn initialise(folder: &[u8]) {
     if folder.is_empty() {
         return;
     }
+    process_name::begin();
+    if process_name::own() == report::options::get().enforce_process {
+        begin(folder);
+    }
+}
+
+fn begin(folder: &[u8]) {
     let Some(control) = path_in(folder, CONTROL_FILE) else { report::refuse(&[b"the name of the folder is too long: ", folder]) };
     if let Err(what) = config::load(&control) {
         report::refuse(&[what, b": ", folder]);
@@ -105,12 +112,28 @@ fn set(index: usize, value: u64) {
     }
 }
 
-/// In a forked child nothing is enforced.
-pub fn restart() {
+/// In a forked child nothing is enforced, unless the order is for it: then its only thread is the first one.
+///
+/// # Safety
+/// In a child that has one thread, which is given.
+pub unsafe fn restart(thread: &Thread) {
     config::gates(false);
-    ACTING.store(0, Relaxed);
-    TURNS.store(0, Relaxed);
+    for word in [&ACTING, &ACTING_OP, &TURNS, &NEXT, &GATED].into_iter().chain(&WAITS_FOR) {
+        word.store(0, Relaxed);
+    }
+    DECIDED.store(false, Relaxed);
     PAGE.store(core::ptr::null_mut(), Relaxed);
+    if !process_name::counted() {
+        return;
+    }
+    // SAFETY: by the contract.
+    unsafe { process_name::forked(thread.place_given.get()) };
+    let options = report::options::get();
+    if process_name::own() == options.enforce_process {
+        begin(options.enforce);
+        thread.spawned.set(0);
+        thread.schedule_index.set(replay::schedule_index(NO_THREAD, 0));
+    }
 }
 
 const fn is_gated(op: Op) -> bool {

@@ -35,7 +35,7 @@ pub fn csp(ui: Ui, command: CspCommand) -> Result<Exit> {
             enforce::enforce(ui, store.as_deref(), trust, &asked)
         }
         CspCommand::Check { file, states, within, counterexamples } => {
-            check(ui, &file, within, &Limits { states, counterexamples: usize::from(counterexamples), until: None })
+            check(ui, &file, within, &Limits { states, counterexamples: usize::from(counterexamples), ..Limits::default() })
         }
     }
 }
@@ -68,6 +68,12 @@ fn export(ui: Ui, trace: Option<&Path>, output: Option<&Path>, objects: usize, s
     tell_selection(accesses);
     if exported.left_out > 0 {
         say!("{} of {} shared objects get no model: --objects {1} gives one to each", exported.left_out, exported.suspicious);
+    }
+    if exported.text.len() as u64 > LARGEST {
+        say!(
+            "csp check reads no script of more than {} MiB: --objects, --include and --exclude make this one smaller",
+            LARGEST >> 20
+        );
     }
     match output {
         Some(file) => std::fs::write(file, exported.text).with_context(|| format!("cannot write {}", file.display()))?,

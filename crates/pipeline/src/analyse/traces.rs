@@ -3,10 +3,10 @@
 use crate::error::PipelineError;
 use crate::store::Store;
 use rashomon_abi::HEADER_FILE;
-use rashomon_event::Trace;
+use rashomon_event::{ProcessPath, Trace};
 use rashomon_packed::checked::{CheckOptions, Checked};
 use rashomon_packed::{OpenOptions, open, to_trace};
-use rashomon_trace::{Recording, processes};
+use rashomon_trace::{Recording, RunState, processes};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -18,6 +18,10 @@ pub fn losses(path: &Path) -> Result<Vec<String>, PipelineError> {
         for process in processes(folder)? {
             let header = Recording::open(&process.folder)?.header;
             losses.extend(header.losses());
+            if header.state == RunState::Running {
+                losses
+                    .insert(String::from("what comes behind the end of the recording: the program was ended before it was done"));
+            }
             if header.notes.thinned() {
                 losses.insert(String::from("accesses that came again and again were no longer kept"));
             }
@@ -39,9 +43,14 @@ pub fn losses(path: &Path) -> Result<Vec<String>, PipelineError> {
 
 /// Hands over one after the other, so that only one is in memory.
 pub fn each_trace(path: &Path, mut with: impl FnMut(&Trace)) -> Result<(), PipelineError> {
+    each_process(path, |_, trace| with(trace))
+}
+
+/// The same, with the process of its recording that each is of.
+pub fn each_process(path: &Path, mut with: impl FnMut(&ProcessPath, &Trace)) -> Result<(), PipelineError> {
     let mut session = |folder: &Path| -> Result<(), PipelineError> {
         for process in processes(folder)? {
-            with(&Recording::open(&process.folder)?.load()?.trace);
+            with(&process.path, &Recording::open(&process.folder)?.load()?.trace);
         }
         Ok(())
     };
@@ -50,7 +59,7 @@ pub fn each_trace(path: &Path, mut with: impl FnMut(&Trace)) -> Result<(), Pipel
     }
     if path.is_file() {
         let mut source = Checked::new(open(path, &OpenOptions::default())?, CheckOptions::default());
-        with(&to_trace(&mut source)?.trace);
+        with(&ProcessPath::default(), &to_trace(&mut source)?.trace);
         return Ok(());
     }
     let store = Store::open(path)?;

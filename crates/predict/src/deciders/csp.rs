@@ -3,6 +3,7 @@
 
 use super::{Decision, Question, Stage};
 use crate::dependences::Dependences;
+use crate::index::Index;
 use crate::optimistic::linearise;
 use rashomon_event::{Deadline, EventIndex};
 use rashomon_refinement::facts::Atomics;
@@ -10,6 +11,7 @@ use rashomon_refinement::loops::{Loop, loops};
 use rashomon_refinement::model::Model;
 use rashomon_refinement::search::{Answer, Limits, Reductions, Window, find};
 use std::cell::{Cell, OnceCell};
+use std::ops::Range;
 
 /// Models of one trace, built when they are asked for, and what they have cost.
 #[derive(Default)]
@@ -53,6 +55,10 @@ impl super::Decider for Decider {
             decision => decision,
         }
     }
+
+    fn knows_waits(&self) -> bool {
+        true
+    }
 }
 
 /// Refuted: no order of the model has the goals next, so no correct reordering has.
@@ -67,13 +73,13 @@ pub(super) fn decide(question: &Question<'_, '_>, goals: &[EventIndex], atomics:
     if !loops.is_empty() {
         let model = built.respecting.get_or_init(|| Model::respecting(index.trace, atomics, loops));
         if let Answer::Order(order) = around(question, model, goals) {
-            return Decision::Witness(in_order(question, needs, order));
+            return Decision::Witness(in_order(question, needs, goals, order));
         }
     }
     let model = built.model.get_or_init(|| Model::new(index.trace, atomics));
     let decision = around(question, model, goals);
     match decision {
-        Answer::Order(order) => Decision::Witness(in_order(question, needs, order)),
+        Answer::Order(order) => Decision::Witness(in_order(question, needs, goals, order)),
         Answer::No { ordered: true } => Decision::Ordered,
         Answer::No { ordered: false } => Decision::Refuted,
         Answer::Undecided => Decision::Undecided,
@@ -112,7 +118,7 @@ fn search(question: &Question<'_, '_>, model: &Model<'_>, goals: &[EventIndex], 
 }
 
 /// Closer to the order of the trace, with the same order of synchronisation.
-fn in_order(question: &Question<'_, '_>, needs: &Dependences, order: Vec<EventIndex>) -> Vec<EventIndex> {
+fn in_order(question: &Question<'_, '_>, needs: &Dependences, goals: &[EventIndex], order: Vec<EventIndex>) -> Vec<EventIndex> {
     let &Question { index, memory, options, .. } = question;
     // The needs of takes are stricter there than in the model.
     if index.semaphores {
@@ -130,5 +136,45 @@ fn in_order(question: &Question<'_, '_>, needs: &Dependences, order: Vec<EventIn
             sequence.push(thread);
         }
     }
+    let total: usize = cut.iter().map(|&count| count as usize).sum();
+    if total <= options.regroup_limit {
+        with_writers(index, needs, goals, &mut cut);
+    }
     linearise((index, memory, needs), &cut, &sequence, options.regroup_limit)
+}
+
+/// Threads go on to what others saw of theirs, where no synchronisation stands in between: a thread that reads something else may
+/// go another way, and never come to its goal.
+fn with_writers(index: &Index<'_>, needs: &Dependences, goals: &[EventIndex], cut: &mut [u32]) {
+    let mut most = vec![u32::MAX; cut.len()];
+    for &goal in goals {
+        let (thread, at) = index.place(goal);
+        most[thread as usize] = at;
+    }
+    let mut looked_at = vec![0; cut.len()];
+    let mut grown = true;
+    while std::mem::take(&mut grown) {
+        for thread in 0..cut.len() {
+            let of_thread = &index.causal.of(thread)[looked_at[thread]..];
+            let wanted = of_thread.iter().take_while(|wanted| wanted.at < cut[thread]);
+            for wanted in wanted.copied().collect::<Vec<_>>() {
+                looked_at[thread] += 1;
+                let (writer, from) = (wanted.thread as usize, cut[wanted.thread as usize]);
+                if from < wanted.count && wanted.count <= most[writer] && runs_on(index, needs, cut, writer, from..wanted.count) {
+                    cut[writer] = wanted.count;
+                    grown = true;
+                }
+            }
+        }
+    }
+}
+
+/// Whether the thread can do these events behind its cut at once.
+fn runs_on(index: &Index<'_>, needs: &Dependences, cut: &[u32], thread: usize, events: Range<u32>) -> bool {
+    let step = index.steps[thread].partition_point(|step| step.at < events.start);
+    let needs = needs.of(thread);
+    let first = needs.partition_point(|need| need.at < events.start);
+    let mut needed = needs[first..].iter().take_while(|need| need.at < events.end);
+    index.steps[thread].get(step).is_none_or(|step| step.at >= events.end)
+        && needed.all(|need| need.count <= cut[need.thread as usize])
 }

@@ -18,4 +18,8 @@ impl super::Decider for Decider {
     fn decide(&self, question: &Question<'_, '_>, goals: &[EventIndex]) -> Decision {
         csp::decide(question, goals, Atomics::Free, &question.index.instances)
     }
+
+    fn knows_waits(&self) -> bool {
+        true
+    }
 }

@@ -24,4 +24,8 @@ impl super::Decider for Decider {
             maximal::Decision::Undecided => Decision::Undecided,
         }
     }
+
+    fn knows_waits(&self) -> bool {
+        true
+    }
 }

@@ -8,7 +8,7 @@ use crate::index::Index;
 use crate::maximal::Facts;
 use crate::options::Options;
 use crate::regroup::{Order, regroup};
-use rashomon_event::{EventIndex, WitnessLevel};
+use rashomon_event::{EventIndex, EventKind, WitnessLevel};
 use rashomon_order::SharedMemory;
 use std::cell::OnceCell;
 
@@ -68,6 +68,16 @@ pub trait Decider: Sync {
     /// Whether an order of its class runs every thread up to its goal, so that all goals are next. Within the limits and the
     /// deadline of the question's options.
     fn decide(&self, question: &Question<'_, '_>, goals: &[EventIndex]) -> Decision;
+    /// Whether it asks of a goal that is the end of a condition wait that the wait begins before the signal that ends it.
+    fn knows_waits(&self) -> bool {
+        false
+    }
+}
+
+/// Whether a decider can be asked about these goals.
+pub fn can_decide(decider: &dyn Decider, question: &Question<'_, '_>, goals: &[EventIndex]) -> bool {
+    let is_wait = |&goal: &EventIndex| matches!(question.index.trace.event(goal).kind, EventKind::WaitEnd { .. });
+    decider.knows_waits() || !goals.iter().any(is_wait)
 }
 
 /// When a decider is asked.

@@ -18,4 +18,8 @@ impl super::Decider for Decider {
         let cut = question.closures.sync_preserving(goals).ok();
         cut.and_then(|cut| question.regroup(&cut)).map_or(Decision::Undecided, Decision::Witness)
     }
+
+    fn knows_waits(&self) -> bool {
+        true
+    }
 }

@@ -35,6 +35,7 @@ pub fn near(model: &Model<'_>, goals: &[EventIndex]) -> Option<Vec<EventIndex>> 
         seen: FxHashSet::default(),
         waits: Vec::new(),
         kept: goals.iter().flat_map(|&goal| model.kept_at(goal)).collect(),
+        classes: Vec::new(),
     };
     search.waits = search.state_waits(goals);
     if !search.along() {

@@ -1,17 +1,21 @@
-//! What a model costs as it grows: time and states against synchronisation, threads and the window, with all reductions and with
-//! one of them left out.
+//! What a model costs as it grows: time and states against synchronisation, threads, threads that do the same, and the window,
+//! with all reductions and with one of them left out.
 
 use crate::common::bar::Bar;
 use crate::common::plot::{self, Panel};
 use crate::common::table::Table;
 use anyhow::{Context as _, Result};
-use rashomon_event::{EventIndex, Trace};
+use rashomon_csp as csp;
+use rashomon_event::{EventIndex, SiteId, Trace};
 use rashomon_order::{SharedMemory, hybrid};
 use rashomon_refinement::facts::Atomics;
 use rashomon_refinement::model::Model;
+use rashomon_refinement::objects::Objects;
 use rashomon_refinement::search::{Answer, Limits, Reductions, Window, find};
-use rashomon_testkit::random::large;
+use rashomon_refinement::terms::{About, Form, script};
+use rashomon_testkit::random::{alike, large};
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 
@@ -25,14 +29,63 @@ const SEEDS: u64 = 3;
 /// Operations of one trace that synchronise, in the mean of all seeds: what grows with its length.
 const STEPS: &str = "synchronisation operations";
 
-/// Where runs leave little to choose, memory has little to save: it is left out alone, and together with them.
-const VARIANTS: [(&str, Reductions); 5] = [
-    ("all", Reductions::ALL),
-    ("no relevance", Reductions { relevance: false, ..Reductions::ALL }),
-    ("no runs", Reductions { runs: false, ..Reductions::ALL }),
-    ("no memory", Reductions { memory: false, ..Reductions::ALL }),
-    ("neither", Reductions { runs: false, memory: false, ..Reductions::ALL }),
+impl Point {
+    const fn new(against: &'static str, at: u32, reductions: &'static str) -> Self {
+        Self {
+            against,
+            at,
+            reductions,
+            synchronisation: 0,
+            pairs: 0,
+            orders: 0,
+            missed: 0,
+            undecided: 0,
+            states: 0,
+            tried: 0,
+            seconds: 0.0,
+        }
+    }
+}
+
+/// The refinement of terms, by how many threads do the same.
+const TERMS: &str = "threads, as terms";
+/// Pairs of states, and terms made, after which it is left undecided.
+const OF_TERMS: usize = 1_000_000;
+
+/// What is left out.
+struct Variant {
+    name: &'static str,
+    reductions: Reductions,
+    /// Each access is a step.
+    accesses: bool,
+    /// All pairs are asked that conflict, not those that the hybrid filter leaves.
+    unfiltered: bool,
+}
+
+const ALL: Variant = Variant { name: "all", reductions: Reductions::ALL, accesses: false, unfiltered: false };
+
+const fn without(name: &'static str, reductions: Reductions) -> Variant {
+    Variant { name, reductions, ..ALL }
+}
+
+/// Where partial order and chains leave little to choose, memory has little to save: it is left out alone, and with them.
+const VARIANTS: [Variant; 9] = [
+    ALL,
+    without("no relevance", Reductions { relevance: false, ..Reductions::ALL }),
+    without("no partial order", Reductions { runs: false, ..Reductions::ALL }),
+    without("no chains", Reductions { chains: false, ..Reductions::ALL }),
+    without("no memory", Reductions { memory: false, ..Reductions::ALL }),
+    without("none of these three", Reductions { runs: false, chains: false, memory: false, ..Reductions::ALL }),
+    without("no symmetry", Reductions { symmetry: false, ..Reductions::ALL }),
+    Variant { name: "accesses are steps", accesses: true, ..ALL },
+    Variant { name: "no filter of pairs", unfiltered: true, ..ALL },
 ];
+
+/// Pairs of each trace where they are not filtered, of each pair of places a few.
+const UNFILTERED: usize = 200;
+const OF_EACH: usize = 4;
+/// Accesses of each thread and place that are remembered for these.
+const REMEMBERED: usize = 4;
 
 /// One size, with one set of reductions.
 #[derive(Debug, Serialize)]
@@ -40,10 +93,12 @@ pub struct Point {
     against: &'static str,
     at: u32,
     reductions: &'static str,
-    /// Steps of the models.
+    /// Events that synchronise.
     synchronisation: usize,
     pairs: usize,
     orders: usize,
+    /// Orders of pairs of places that the filter has left out.
+    missed: usize,
     undecided: usize,
     states: usize,
     tried: usize,
@@ -54,44 +109,94 @@ struct Size {
     threads: u32,
     events: usize,
     window: Option<usize>,
+    /// All but two of the threads do the same.
+    alike: bool,
 }
+
+impl Size {
+    fn trace(&self, seed: u64) -> Trace {
+        match self.alike {
+            true => alike(seed, self.threads, SECTIONS),
+            false => large(seed, self.threads, u64::from(self.threads), self.events),
+        }
+    }
+}
+
+/// Of each thread that does the same as others.
+const SECTIONS: u64 = 3;
 
 pub fn points(quick: bool) -> Vec<Point> {
     let events: &[u32] = if quick { &[1_000, 4_000] } else { &[1_000, 4_000, 16_000, 64_000] };
     let threads: &[u32] = if quick { &[2, 8] } else { &[2, 4, 8, 16] };
+    let workers: &[u32] = if quick { &[2, 6] } else { &[2, 4, 8, 12] };
     let windows: &[u32] = if quick { &[500, 2_000] } else { &[500, 2_000, 8_000, 32_000] };
     let mut points = Vec::new();
     let mut measure = |against, ats: &[u32], size: fn(u32) -> Size| {
         for &at in ats {
-            points.extend(VARIANTS.map(|variant| point(against, at, &size(at), variant)));
+            points.extend(VARIANTS.iter().map(|variant| point(against, at, &size(at), variant)));
         }
     };
-    measure(STEPS, events, |at| Size { threads: 4, events: at as usize, window: None });
-    measure("threads", threads, |at| Size { threads: at, events: 8_000, window: None });
-    measure("window", windows, |at| Size { threads: 4, events: 32_000, window: Some(at as usize) });
+    measure(STEPS, events, |at| Size { threads: 4, events: at as usize, window: None, alike: false });
+    measure("threads", threads, |at| Size { threads: at, events: 8_000, window: None, alike: false });
+    measure("threads that do the same", workers, |at| Size { threads: at, events: 0, window: None, alike: true });
+    points.extend(of_terms(quick));
+    let mut measure = |against, ats: &[u32], size: fn(u32) -> Size| {
+        for &at in ats {
+            points.extend(VARIANTS.iter().map(|variant| point(against, at, &size(at), variant)));
+        }
+    };
+    measure("window", windows, |at| Size { threads: 4, events: 32_000, window: Some(at as usize), alike: false });
     points
 }
 
-fn point(against: &'static str, at: u32, size: &Size, (name, reductions): (&'static str, Reductions)) -> Point {
-    let mut point = Point {
-        against,
-        at,
-        reductions: name,
-        synchronisation: 0,
-        pairs: 0,
-        orders: 0,
-        undecided: 0,
-        states: 0,
-        tried: 0,
-        seconds: 0.0,
-    };
+/// Whether threads that do the same can deadlock, asked of the terms of small traces; their reductions are those of the algebra.
+fn of_terms(quick: bool) -> Vec<Point> {
+    const NAMES: [(&str, csp::reduce::Reductions); 4] = [
+        ("all", csp::reduce::Reductions::ALL),
+        ("no partial order", csp::reduce::Reductions { partial_order: false, symmetry: true }),
+        ("no symmetry", csp::reduce::Reductions { partial_order: true, symmetry: false }),
+        ("none of these three", csp::reduce::Reductions::NONE),
+    ];
+    let mut points = Vec::new();
+    for at in if quick { 1..=2 } else { 1..=4 } {
+        let trace = alike(u64::from(at), at, 1);
+        let script = script(&trace, &Objects::new(&trace), &[About::Deadlock], &[Form::Hidden]);
+        for (name, reductions) in NAMES {
+            let begin = Instant::now();
+            let limits = csp::refine::Limits { states: OF_TERMS, reductions, ..csp::refine::Limits::default() };
+            let verdict = script.clone().check(script.assertions[0].claim, &limits);
+            let mut point = Point::new(TERMS, at, name);
+            point.seconds = begin.elapsed().as_secs_f64();
+            point.synchronisation = trace.events.iter().filter(|event| event.access().is_none()).count();
+            point.pairs = 1;
+            match verdict {
+                csp::refine::Verdict::Holds { states } => point.states = states,
+                csp::refine::Verdict::Fails { states, .. } => (point.orders, point.states) = (1, states),
+                csp::refine::Verdict::Undecided { states, .. } => (point.undecided, point.states) = (1, states),
+            }
+            points.push(point);
+        }
+    }
+    points
+}
+
+fn point(against: &'static str, at: u32, size: &Size, variant: &Variant) -> Point {
+    let mut point = Point::new(against, at, variant.name);
     for seed in 1..=SEEDS {
-        let trace = large(seed, size.threads, u64::from(size.threads), size.events);
+        let trace = size.trace(seed);
         let begin = Instant::now();
-        let model = Model::new(&trace, Atomics::Kept);
+        let model =
+            if variant.accesses { Model::with_accesses(&trace, Atomics::Kept) } else { Model::new(&trace, Atomics::Kept) };
         point.seconds += begin.elapsed().as_secs_f64();
-        point.synchronisation += model.steps.iter().map(Vec::len).sum::<usize>();
-        for goals in pairs(&trace) {
+        point.synchronisation += trace.events.iter().filter(|event| event.access().is_none()).count();
+        let filtered = pairs(&trace);
+        let sites = |goals: &[EventIndex; 2]| {
+            let [one, other] = goals.map(|goal| trace.event(goal).site);
+            (one.min(other), one.max(other))
+        };
+        let left: BTreeSet<_> = filtered.iter().map(sites).collect();
+        let asked = if variant.unfiltered { conflicting(&trace) } else { filtered.into_iter().take(PAIRS).collect() };
+        for goals in asked {
             let window = match size.window {
                 None => Some(Window::whole(&model)),
                 Some(events) => Window::around(&model, &goals, events),
@@ -99,10 +204,13 @@ fn point(against: &'static str, at: u32, size: &Size, (name, reductions): (&'sta
             // A pair that no window holds is none of this size's.
             let Some(window) = window else { continue };
             let begin = Instant::now();
-            let found = find(&model, &goals, window, &Limits { states: STATES, reductions, ..Limits::default() });
+            let found =
+                find(&model, &goals, window, &Limits { states: STATES, reductions: variant.reductions, ..Limits::default() });
             point.seconds += begin.elapsed().as_secs_f64();
             point.pairs += 1;
-            point.orders += usize::from(matches!(found.answer, Answer::Order(_)));
+            let has_order = matches!(found.answer, Answer::Order(_));
+            point.orders += usize::from(has_order);
+            point.missed += usize::from(has_order && !left.contains(&sites(&goals)));
             point.undecided += usize::from(found.answer == Answer::Undecided);
             point.states += found.states;
             point.tried += found.steps;
@@ -118,25 +226,66 @@ fn point(against: &'static str, at: u32, size: &Size, (name, reductions): (&'sta
 fn pairs(trace: &Trace) -> Vec<[EventIndex; 2]> {
     let memory = SharedMemory::new(trace);
     let all = hybrid(trace, &memory, 4);
-    all.iter().flat_map(|pair| pair.pairs.iter().map(|&(first, second)| [first, second])).take(PAIRS).collect()
+    all.iter().flat_map(|pair| pair.pairs.iter().map(|&(first, second)| [first, second])).collect()
+}
+
+/// Pairs of accesses that conflict, whatever orders or protects them.
+fn conflicting(trace: &Trace) -> Vec<[EventIndex; 2]> {
+    let mut seen: BTreeMap<u64, Vec<EventIndex>> = BTreeMap::new();
+    let mut of_sites: BTreeMap<(SiteId, SiteId), usize> = BTreeMap::new();
+    let mut found = Vec::new();
+    for second in trace.indices() {
+        let event = trace.event(second);
+        let Some(access) = event.access() else { continue };
+        let known = seen.entry(access.address.0).or_default();
+        for &first in known.iter() {
+            let other = trace.event(first);
+            if other.thread == event.thread || !other.access().is_some_and(|other| other.conflicts(&access)) {
+                continue;
+            }
+            let count = of_sites.entry((other.site.min(event.site), other.site.max(event.site))).or_default();
+            if *count < OF_EACH {
+                *count += 1;
+                found.push([first, second]);
+            }
+        }
+        let alike = |&&first: &&EventIndex| {
+            let other = trace.event(first);
+            (other.thread, other.site) == (event.thread, event.site)
+        };
+        if known.iter().filter(alike).count() < REMEMBERED {
+            known.push(second);
+        }
+        if found.len() >= UNFILTERED {
+            found.truncate(UNFILTERED);
+            break;
+        }
+    }
+    found
 }
 
 pub fn bars(points: &[Point]) -> Vec<Bar> {
-    let with_all = || points.iter().filter(|point| point.reductions == VARIANTS[0].0);
+    let with_all = || points.iter().filter(|point| point.reductions == ALL.name);
+    let same_pairs = |point: &&Point| VARIANTS.iter().any(|variant| variant.name == point.reductions && !variant.unfiltered);
     let undecided: usize = with_all().map(|point| point.undecided).sum();
     let pairs: usize = with_all().map(|point| point.pairs).sum();
-    let disagree = with_all()
-        .flat_map(|all| points.iter().filter(|one| (one.against, one.at) == (all.against, all.at)).map(move |one| (all, one)));
+    let disagree = with_all().flat_map(|all| {
+        let here = points.iter().filter(same_pairs).filter(|one| (one.against, one.at) == (all.against, all.at));
+        here.map(move |one| (all, one))
+    });
     let disagree = disagree.filter(|(all, one)| one.orders > all.orders || one.orders + one.undecided < all.orders).count();
+    let missed: usize = points.iter().map(|point| point.missed).sum();
+    let unfiltered: usize = points.iter().filter(|point| !same_pairs(point)).map(|point| point.pairs).sum();
     vec![
         Bar::holds("with all reductions every pair is decided", undecided == 0, format!("{undecided} of {pairs} undecided")),
         Bar::holds("leaving a reduction out changes no decision", disagree == 0, format!("{disagree} of {}", points.len())),
+        Bar::holds("pairs that the filter has left out have no order", missed == 0, format!("{missed} of {unfiltered}")),
     ]
 }
 
 pub fn print(points: &[Point]) {
     let titles =
-        ["against", "at", "reductions", "steps of models", "pairs", "orders", "undecided", "states", "steps tried", "seconds"];
+        ["against", "at", "reductions", "synchronisation", "pairs", "orders", "undecided", "states", "steps tried", "seconds"];
     let mut table = Table::new(&titles);
     for point in points {
         let mut cells = vec![point.against.to_owned(), point.at.to_string(), point.reductions.to_owned()];
@@ -157,16 +306,16 @@ pub fn draw(file: &Path, points: &[Point]) -> Result<()> {
         let of = |against: &'static str| {
             let here = || points.iter().filter(move |point| point.against == against);
             let of = |name: &str| here().filter(|point| point.reductions == name).map(value).collect();
-            let lines = VARIANTS.map(|(name, _)| (name.to_owned(), of(name))).into();
-            let ticks = here().filter(|point| point.reductions == VARIANTS[0].0).map(|point| point.at).collect();
+            let lines = VARIANTS.iter().map(|variant| (variant.name.to_owned(), of(variant.name))).collect();
+            let ticks = here().filter(|point| point.reductions == ALL.name).map(|point| point.at).collect();
             Panel { x: against, y, ticks, lines }
         };
-        vec![of(STEPS), of("threads"), of("window")]
+        vec![of(STEPS), of("threads"), of("threads that do the same"), of("window"), of(TERMS)]
     };
     // Of values that span decades, the logarithms are drawn.
     let rows = [
-        row("log10 ms per pair", |point| (1000.0 * point.seconds / point.pairs.max(1) as f64).max(1e-4).log10()),
-        row("log10 states per pair", |point| (1.0 + point.states as f64 / point.pairs.max(1) as f64).log10()),
+        row("log10 ms per trace", |point| (1000.0 * point.seconds / SEEDS as f64).max(1e-4).log10()),
+        row("log10 states per trace", |point| (1.0 + point.states as f64 / SEEDS as f64).log10()),
     ];
     plot::draw(file, "Cost of a model", &rows)
 }

@@ -11,7 +11,7 @@ use crate::waiting::Waiting;
 use anyhow::{Context as _, Result};
 use rashomon_event::Deadline;
 use rashomon_pipeline::analyse::selection::Selection;
-use rashomon_pipeline::analyse::traces::each_trace;
+use rashomon_pipeline::analyse::traces::each_process;
 use rashomon_pipeline::enforce::{Counterexample, Enforced, Enforcement, Outcome};
 use rashomon_pipeline::{Binaries, Job};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     let enforcement = Enforcement {
         program: &program,
         input: &forcing.input,
+        symbols: &symbols,
         reporter: tool()?,
         folder: std::path::absolute(store.scratch("enforce"))?,
         most: asked.most,
@@ -53,7 +54,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     let quiet_output = asked.json.as_deref() == Some(Path::new("-"));
     let (mut failed, mut left_out) = (None, 0);
     let waiting = Waiting::new(ui.quiet, "enforcing orders", enforcement.deadline);
-    each_trace(store.path(), |trace| {
+    each_process(store.path(), |process, trace| {
         if failed.is_some() {
             return;
         }
@@ -65,7 +66,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
         };
         let (trace, accesses) = asked.selection.of(trace, &symbols);
         left_out += accesses;
-        let added = enforced.add(&trace, &enforcement, told).err().map(anyhow::Error::from);
+        let added = enforced.add((process, &trace), &enforcement, told).err().map(anyhow::Error::from);
         failed = added.or(unwritten);
     })?;
     drop(waiting);
@@ -76,6 +77,8 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     if !ui.quiet {
         tell_selection(left_out);
         say!("{}", summary(&enforced));
+    } else if let Some(open) = open(&enforced) {
+        say!("{open}");
     }
     if let Some(path) = &asked.json {
         let text = format!("{}\n", serde_json::to_string_pretty(&enforced)?);
@@ -99,7 +102,18 @@ fn line(found: &Counterexample) -> String {
     let why = found.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     let behind = if found.behind_wait_loop { "  (enters a wait loop before the signal)\n" } else { "" };
     let places: String = found.places.iter().map(|lines| format!("    {}\n", lines.join(" and "))).collect();
-    format!("{}: {what}{why}\n  {steps}\n{behind}{places}", found.about)
+    let about = found.object.as_deref().map_or_else(|| found.about.clone(), |object| format!("{object}, {}", found.about));
+    format!("{about}: {what}{why}\n  {steps}\n{behind}{places}")
+}
+
+/// What was not decided, however quiet the command is to be: silence would look like a verdict.
+fn open(enforced: &Enforced) -> Option<String> {
+    let limits = (enforced.undecided > 0).then(|| format!("{} candidates reached a limit", enforced.undecided));
+    let time = enforced.cut_short.then(|| String::from("there was no time for more (--budget)"));
+    let parallel = (enforced.parallel > 0)
+        .then(|| format!("{} recordings of threads that ran in parallel have no model", enforced.parallel));
+    let open: Vec<String> = limits.into_iter().chain(time).chain(parallel).collect();
+    (!open.is_empty()).then(|| format!("undecided: {} ({} states seen)", open.join("; "), enforced.states))
 }
 
 fn summary(enforced: &Enforced) -> String {
