@@ -345,6 +345,17 @@ impl Places {
         count
     }
 
+    /// Has the processor fetch what is known of the block that a word may be an address of.
+    #[inline]
+    pub fn fetch(&self, word: u64) {
+        // SAFETY: as above; in a table, and where there is none nothing is read.
+        let id = unsafe {
+            let table = *self.tables.add((word / REGION) as usize);
+            if table.is_null() { 0 } else { (*table).blocks[(word / GRANULE % (REGION / GRANULE)) as usize] }
+        };
+        prefetch(self.places.as_slice().as_ptr().wrapping_add(id as usize) as u64);
+    }
+
     /// The place that a word is an address of, if it is one.
     #[inline]
     pub fn find(&mut self, word: u64) -> Option<PlaceId> {

@@ -19,7 +19,7 @@
 
 use crate::record::places::{Place, PlaceId, Places};
 use crate::record::words::{ROOM, Rest, prefetch};
-use crate::system::lock::RawLock;
+use crate::system::lock::BriefLock;
 use crate::system::memory::{List, Map};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use rashomon_abi::record::{MAX_ARGUMENTS, reach};
@@ -36,7 +36,7 @@ const LAST: u64 = 2;
 const UNTOLD: u32 = u32::MAX;
 
 static ON: AtomicBool = AtomicBool::new(false);
-static LOCK: RawLock = RawLock::new();
+static LOCK: BriefLock = BriefLock::new();
 static mut STATE: State = State::new();
 
 struct State {
@@ -145,6 +145,7 @@ impl State {
         let own = if place.is_whole { place.bytes } else { 0 };
         while let Some(count) = rest.next(extent, &mut self.words) {
             let count = self.places.sift(&mut self.words[..count], place.start, own);
+            self.words[..count].iter().for_each(|&word| self.places.fetch(word));
             for at in 0..count {
                 if let Some(found) = self.places.find_within(self.words[at]) {
                     let number = self.reaches(found);
