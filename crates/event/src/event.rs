@@ -88,6 +88,7 @@ pub enum EventKind {
         access: Access,
         op: AtomicOp,
         order: MemoryOrder,
+        /// That it wrote, or else read: the low 8 bytes. Where [`crate::Trace::atomic_values`] says that it is known.
         value: u64,
     },
     Fence {

@@ -143,6 +143,8 @@ pub struct Trace {
     pub loops: Vec<LoopMark>,
     /// False: the program did not end in an orderly way, or the recording was cut.
     pub complete: bool,
+    /// Atomic events tell the values that they saw and wrote. False: what they carry means nothing.
+    pub atomic_values: bool,
     /// First event from which on a re-execution may differ, where known.
     pub not_reexecutable_from: Option<EventIndex>,
 }

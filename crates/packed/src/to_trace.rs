@@ -212,6 +212,7 @@ impl Builder {
             gaps: Vec::new(),
             kept: Vec::new(),
             loops: Vec::new(),
+            atomic_values: false,
             not_reexecutable_from: None,
         };
         Imported { trace, locations: self.locations, variables: self.variables }

@@ -4,10 +4,11 @@
 //! and last the hybrid pairs that only an order which ignores atomics can show. Pairs of sites take turns by the bytes that they
 //! touch, so that a variable with a thousand pairs does not keep others waiting. Per pair of events: the sync-preserving ideal
 //! gives a causal witness; failing that, the optimistic reordering graph; failing that, the exact decision, which may also refute
-//! the pair; then an order of the synchronisation level in which atomic reads still come after their writers; failing that, one
-//! in which they need not. That one is not tried for a pair that happens-before leaves unordered and of which one access can only
-//! be reached after the other by what it read from an atomic (a relaxed flag): no state has both next, so the candidate has no
-//! witness, and whoever replays the recorded schedule can show it unordered.
+//! the pair, unless atomic reads may see other writes of the same values; then an order of the synchronisation level in which
+//! atomic reads still come after their writers; failing that, one in which they need not. That one is not tried for a pair that
+//! happens-before leaves unordered and of which one access can only be reached after the other by what it read from an atomic (a
+//! relaxed flag): no state has both next, so the candidate has no witness, and whoever replays the recorded schedule can show it
+//! unordered.
 //!
 //! Guarantee: every witness passes the checker at its level or above. Deterministic, unless a deadline cuts it short. A
 //! free-running trace gives candidates without witnesses, for its order of accesses is not known.
@@ -16,6 +17,7 @@ use crate::candidates::Candidates;
 use crate::deadlocks;
 use crate::deciders::{Decision, Question, Stage, asked, can_decide};
 use crate::index::Index;
+use crate::maximal;
 pub use crate::options::Options;
 use crate::walk;
 use rashomon_event::{Address, Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
@@ -170,15 +172,24 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         (last.unwrap_or(Decision::Undecided), "")
     }
 
-    /// A causal witness, counted by its decider; `Err`: whether there is none.
+    /// A causal witness, counted by its decider; `Err`: whether there is none. Where no order keeps all writers, reads may see
+    /// other writes of the same values.
     fn causal(&mut self, stage: Stage, goals: &[EventIndex]) -> Result<Vec<EventIndex>, bool> {
-        match self.ask(stage, goals) {
-            (Decision::Witness(order), decider) => {
-                self.count(decider);
-                Ok(order)
-            }
-            (decision, _) => Err(decision == Decision::Refuted),
+        let (decision, decider) = self.ask(stage, goals);
+        let order = match decision {
+            Decision::Witness(order) => Ok(order),
+            Decision::Refuted => self.by_value(goals).ok_or(true),
+            Decision::Ordered | Decision::Undecided => Err(false),
+        };
+        if order.is_ok() {
+            self.count(decider);
         }
+        order
+    }
+
+    fn by_value(&self, goals: &[EventIndex]) -> Option<Vec<EventIndex>> {
+        let options = self.question.options;
+        maximal::by_value(self.question.valued_facts()?, goals, &options.maximal, options.deadline)
     }
 
     fn races(&mut self, unordered: Vec<SitePair>, suspects: Vec<SitePair>) {

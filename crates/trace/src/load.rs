@@ -439,6 +439,7 @@ impl<'a> Loader<'a> {
             gaps: self.gaps.finish(accesses_executed.len()),
             kept: Vec::new(),
             loops: self.loops,
+            atomic_values: true,
             not_reexecutable_from: self.not_reexecutable_from,
         };
         let freed_again = self.misuses.take_freed_again();

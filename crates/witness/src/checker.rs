@@ -6,7 +6,8 @@
 //! complete barrier generations, semaphores that never take from nothing, once, publication, and what calls into unseen code may
 //! have ordered. *Causal* level (correct
 //! reordering: Mathur, Pavlogiannis, Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §2):
-//! moreover every read sees, byte by byte, the writer it saw in the trace.
+//! moreover every read sees, byte by byte, the writer it saw in the trace, or, where atomic events tell it, the value (Huang,
+//! Meredith, Roşu, "Maximal Sound Predictive Race Detection with Control Flow Abstraction", PLDI 2014, §2).
 //!
 //! Guarantee: an accepted order respects every rule above; after it each goal is the next event of its thread; goals of a race
 //! conflict; the threads of a deadlock's goals wait for one another in a cycle, each for a lock that the next one holds, for its

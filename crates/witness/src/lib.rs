@@ -5,6 +5,7 @@ pub mod checker;
 pub mod facts;
 pub mod reads_from;
 pub mod rejection;
+mod values;
 
 pub use checker::{Checker, check};
 pub use rejection::Rejection;

@@ -1,9 +1,11 @@
 //! Reads-from, byte by byte: which event last wrote each byte that a read sees.
 //!
 //! Only pages that somebody writes and that more than one thread touches are looked at: what a read of another page sees depends
-//! on program order alone, which the checker has seen to.
+//! on program order alone, which the checker has seen to. An atomic event may see another writer than it saw, if both wrote the
+//! same value.
 
-use rashomon_event::{Access, EventIndex, ThreadId, Trace};
+use crate::values::{self, Initial};
+use rashomon_event::{Access, EventIndex, EventKind, ThreadId, Trace};
 use std::collections::HashMap;
 
 const PAGE: u64 = 256;
@@ -107,13 +109,15 @@ pub(crate) struct ReadsFrom {
     /// `runs[first[e]..first[e + 1]]` is what event `e` saw of shared pages.
     first: Vec<u32>,
     runs: Vec<Run>,
+    /// What atomic loads saw that nobody had written.
+    initial: Initial,
 }
 
 impl ReadsFrom {
     pub fn new(trace: &Trace) -> Self {
         let pages = shared_pages(trace);
         let page_of = trace.events.iter().map(|event| event.access().map_or(NONE, |access| page_of(&pages, &access))).collect();
-        let mut reads_from = Self { pages, page_of, first: Vec::with_capacity(trace.events.len() + 1), runs: Vec::new() };
+        let mut reads_from = Self { pages, page_of, first: Vec::new(), runs: Vec::new(), initial: Initial::new() };
         let mut memory = reads_from.initial();
         let (mut first, mut runs) = (Vec::with_capacity(trace.events.len() + 1), Vec::new());
         for index in trace.indices() {
@@ -122,7 +126,15 @@ impl ReadsFrom {
         }
         first.push(runs.len() as u32);
         (reads_from.first, reads_from.runs) = (first, runs);
-        reads_from
+        let mut initial = Initial::new();
+        for event in trace.indices().filter(|_| trace.atomic_values) {
+            for (address, _) in reads_from.bytes(trace, event).filter(|&(_, writer)| writer == INITIAL) {
+                if let Some(value) = values::loaded(trace, event, address) {
+                    initial.entry(address).or_insert(value);
+                }
+            }
+        }
+        Self { initial, ..reads_from }
     }
 
     fn initial(&self) -> Vec<Page> {
@@ -155,17 +167,48 @@ impl ReadsFrom {
         &self.runs[self.first[event.index()] as usize..self.first[event.index() + 1] as usize]
     }
 
-    /// Whether every read in `order`, which respects program order, sees, byte by byte, the writer it saw in the trace.
+    /// Of an atomic event that touches one page, each byte that it read, and who had written that.
+    fn bytes<'a>(&'a self, trace: &Trace, event: EventIndex) -> Box<dyn Iterator<Item = (u64, u32)> + 'a> {
+        let EventKind::Atomic { access, .. } = trace.event(event).kind else { return Box::new(std::iter::empty()) };
+        if self.page_of[event.index()] == SEVERAL {
+            return Box::new(std::iter::empty());
+        }
+        let writers = self.of(event).iter().flat_map(|run| std::iter::repeat_n(run.writer, run.bytes as usize));
+        Box::new((access.address.0..).zip(writers))
+    }
+
+    /// Whether an atomic event that sees other writers than in the trace sees the value that it saw.
+    fn same_value(&self, trace: &Trace, event: EventIndex, seen: &[Run]) -> bool {
+        let value = |writer: u32, address: u64| match writer {
+            INITIAL => self.initial.get(&address).copied(),
+            writer => values::written(trace, EventIndex(writer), address),
+        };
+        let mut count = 0;
+        let now = seen.iter().flat_map(|run| std::iter::repeat_n(run.writer, run.bytes as usize));
+        let same = self.bytes(trace, event).zip(now).all(|((address, before), now)| {
+            count += 1;
+            let saw = values::loaded(trace, event, address).or_else(|| value(before, address));
+            before == now || saw.is_some() && saw == value(now, address)
+        });
+        same && count > 0
+    }
+
+    /// Whether every read in `order`, which respects program order, sees, byte by byte, the writer it saw in the trace, or an
+    /// atomic one the value that it saw.
     pub fn kept_by(&self, trace: &Trace, order: &[EventIndex]) -> bool {
         let mut memory = self.initial();
         order.iter().filter(|index| self.page_of[index.index()] != NONE).all(|&index| {
             let expected = self.of(index);
             let (mut seen, mut same) = (0, true);
+            let mut others = Vec::new();
             self.step(trace, index, &mut memory, |run| {
                 same &= expected.get(seen) == Some(&run);
                 seen += 1;
+                if trace.atomic_values {
+                    others.push(run);
+                }
             });
-            same && seen == expected.len()
+            same && seen == expected.len() || trace.atomic_values && self.same_value(trace, index, &others)
         })
     }
 }

@@ -96,6 +96,7 @@ impl TraceBuilder {
             gaps: Vec::new(),
             kept: Vec::new(),
             loops: Vec::new(),
+            atomic_values: false,
             not_reexecutable_from: None,
         }
     }

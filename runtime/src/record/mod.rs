@@ -15,3 +15,4 @@ pub mod process_tree;
 pub mod reach;
 pub mod recorder;
 pub mod tree;
+mod words;

@@ -5,6 +5,7 @@
 //! looking for an address costs two loads. It takes a quarter of the memory that such blocks take. Everything else is in lists,
 //! which are looked at only for addresses in pages where something of them has lain.
 
+use crate::record::words::prefetch;
 use crate::system::memory::{List, Map};
 use crate::system::sys;
 use crate::system::thread::all;
@@ -26,6 +27,7 @@ const GRANULE: u64 = 16;
 const REGION: u64 = 64 << 20;
 const ADDRESSES: u64 = 1 << 47;
 const PAGE: u64 = 4096;
+const PAGES: usize = (REGION / PAGE) as usize;
 
 /// Second halves of keys of places that are no blocks.
 const IN_MODULE: u64 = 1;
@@ -67,9 +69,14 @@ impl Place {
 struct Table {
     /// By granule, the block in it.
     blocks: [PlaceId; (REGION / GRANULE) as usize],
-    /// By page, whether anything of the lists has lain there.
-    listed: [bool; (REGION / PAGE) as usize],
+    /// By page, what has lain there: [`BLOCKS`], [`LISTED_THERE`].
+    pages: [u8; PAGES],
 }
+
+/// Blocks of the table.
+const BLOCKS: u8 = 1;
+/// Something of the lists.
+const LISTED_THERE: u8 = 2;
 
 pub struct Places {
     places: List<Place>,
@@ -157,13 +164,20 @@ impl Places {
 
     /// Notes whose the granules of a block are.
     fn mark(&mut self, start: u64, bytes: u64, id: PlaceId) {
+        const GRANULES: u64 = REGION / GRANULE;
         self.extent.grow(start, start + bytes);
-        for granule in start / GRANULE..(start + bytes).div_ceil(GRANULE) {
-            let table = self.table(granule * GRANULE, true);
+        let (mut at, end) = (start, start + bytes);
+        while at < end {
+            let behind = end.min((at / REGION + 1) * REGION);
+            let table = self.table(at, true);
             if !table.is_null() {
-                // SAFETY: a table of ours, borrowed for this statement; all-zero bytes are one.
-                unsafe { (*table).blocks[(granule % (REGION / GRANULE)) as usize] = id };
+                let granules = at / GRANULE % GRANULES..(behind - 1) / GRANULE % GRANULES + 1;
+                // SAFETY: a table of ours, borrowed for this block; all-zero bytes are one.
+                let (blocks, pages) = unsafe { (&mut (*table).blocks, &mut (*table).pages) };
+                blocks[granules.start as usize..granules.end as usize].fill(id);
+                (at / PAGE..=(behind - 1) / PAGE).for_each(|page| pages[page as usize % PAGES] |= BLOCKS);
             }
+            at = behind;
         }
     }
 
@@ -173,13 +187,14 @@ impl Places {
         self.extent.grow(start, end);
         if end.saturating_sub(start) > REGION {
             self.has_larger = true;
+            self.table(start, true);
             return;
         }
         for page in start / PAGE..end.min(ADDRESSES).div_ceil(PAGE) {
             let table = self.table(page * PAGE, true);
             if !table.is_null() {
                 // SAFETY: as above.
-                unsafe { (*table).listed[(page % (REGION / PAGE)) as usize] = true };
+                unsafe { (*table).pages[page as usize % PAGES] |= LISTED_THERE };
             }
         }
     }
@@ -191,14 +206,15 @@ impl Places {
         if table.is_null() {
             return (None, false);
         }
-        // SAFETY: a table of ours, borrowed for these statements.
-        let (id, listed) = unsafe {
-            let block = (*table).blocks[(address / GRANULE % (REGION / GRANULE)) as usize];
-            (block, (*table).listed[(address / PAGE % (REGION / PAGE)) as usize])
-        };
-        if id == 0 {
+        // SAFETY: a table of ours, borrowed for this statement.
+        let there = unsafe { (*table).pages[(address / PAGE) as usize % PAGES] };
+        let listed = there & LISTED_THERE != 0;
+        if there & BLOCKS == 0 {
             return (None, listed);
         }
+        // SAFETY: as above.
+        let id = unsafe { (*table).blocks[(address / GRANULE % (REGION / GRANULE)) as usize] };
+        // What a granule names may have ended, and be another place by now.
         let place = self.of(id);
         ((address.wrapping_sub(place.start) < place.bytes).then_some(id), listed)
     }
@@ -214,16 +230,15 @@ impl Places {
         }
     }
 
-    /// The block at an address ends.
+    /// The block at an address ends. What its granules say is left as it is: the place has no bytes any more.
     pub fn ends(&mut self, address: u64) {
-        let large = self.large.as_slice().iter().position(|&id| self.places.as_slice()[id as usize].start == address);
-        if let Some(at) = large {
-            let id = self.large.remove(at);
-            return self.free.push(id);
-        }
-        if let Some(id) = self.block_at(address).0.filter(|&id| self.places.as_slice()[id as usize].start == address) {
-            let bytes = self.of(id).bytes;
-            self.mark(address, bytes, 0);
+        let found = self.block_at(address).0.filter(|&id| self.places.as_slice()[id as usize].start == address);
+        let id = found.or_else(|| {
+            let at = self.large.as_slice().iter().position(|&id| self.places.as_slice()[id as usize].start == address)?;
+            Some(self.large.remove(at))
+        });
+        if let Some(id) = id {
+            self.of(id).bytes = 0;
             self.free.push(id);
         }
     }
@@ -306,12 +321,50 @@ impl Places {
         id
     }
 
+    /// Leaves those of some words within the extent that point to pages where something has lain, and not into `own` bytes from
+    /// `start` on. How many these are. Without a branch for each.
+    #[inline]
+    pub fn sift(&self, words: &mut [u64], start: u64, own: u64) -> usize {
+        static EMPTY: [u8; PAGES] = [0; PAGES];
+        if self.tables.is_null() {
+            return 0;
+        }
+        let mut count = 0;
+        for at in 0..words.len() {
+            let word = words[at];
+            // SAFETY: words within the extent are below [`ADDRESSES`]; entries are null or tables.
+            let there = unsafe {
+                let table = *self.tables.add((word / REGION) as usize);
+                let pages = if table.is_null() { EMPTY.as_ptr() } else { (&raw const (*table).pages).cast::<u8>() };
+                prefetch(table.cast::<PlaceId>().wrapping_add((word / GRANULE % (REGION / GRANULE)) as usize) as u64);
+                *pages.add((word / PAGE) as usize % PAGES)
+            };
+            words[count] = word;
+            count += usize::from((there != 0) | self.has_larger) & usize::from(word.wrapping_sub(start) >= own);
+        }
+        count
+    }
+
+    /// Has the processor fetch what is known of the block that a word may be an address of.
+    #[inline]
+    pub fn fetch(&self, word: u64) {
+        // SAFETY: as above; in a table, and where there is none nothing is read.
+        let id = unsafe {
+            let table = *self.tables.add((word / REGION) as usize);
+            if table.is_null() { 0 } else { (*table).blocks[(word / GRANULE % (REGION / GRANULE)) as usize] }
+        };
+        prefetch(self.places.as_slice().as_ptr().wrapping_add(id as usize) as u64);
+    }
+
     /// The place that a word is an address of, if it is one.
     #[inline]
     pub fn find(&mut self, word: u64) -> Option<PlaceId> {
-        if !self.extent.has(word) {
-            return None;
-        }
+        if self.extent.has(word) { self.find_within(word) } else { None }
+    }
+
+    /// The same for a word within the extent.
+    #[inline]
+    pub fn find_within(&mut self, word: u64) -> Option<PlaceId> {
         match self.block_at(word) {
             (None, listed) if listed || self.has_larger => self.find_other(word),
             (block, _) => block,

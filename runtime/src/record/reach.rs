@@ -17,13 +17,13 @@
 //! Where a call of a function reached too much, the next ones are taken to reach everything without a look: one after
 //! the first such call, then three, and so on up to [`MOST_UNLOOKED`], until one that is looked at reaches less.
 
-use crate::record::places::{PlaceId, Places};
-use crate::system::lock::RawLock;
+use crate::record::places::{Place, PlaceId, Places};
+use crate::record::words::{ROOM, Rest, prefetch};
+use crate::system::lock::BriefLock;
 use crate::system::memory::{List, Map};
-use core::arch::x86_64::__m128i;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use rashomon_abi::record::{MAX_ARGUMENTS, reach};
-use rashomon_logic::extent::{Extent, GROUP};
+use rashomon_logic::extent::Extent;
 
 const MOST: usize = 1024;
 const MOST_BYTES: u64 = 1 << 20;
@@ -36,7 +36,7 @@ const LAST: u64 = 2;
 const UNTOLD: u32 = u32::MAX;
 
 static ON: AtomicBool = AtomicBool::new(false);
-static LOCK: RawLock = RawLock::new();
+static LOCK: BriefLock = BriefLock::new();
 static mut STATE: State = State::new();
 
 struct State {
@@ -46,6 +46,8 @@ struct State {
     found: List<PlaceId>,
     /// How many of these may be looked into.
     readable: usize,
+    /// Words of the present place that may be addresses.
+    words: [u64; ROOM],
     /// Numbers of what the present place leads to, and a copy to sort.
     targets: List<u32>,
     sorted: List<u32>,
@@ -78,6 +80,7 @@ impl State {
             searches: 0,
             found: List::new(),
             readable: 0,
+            words: [0; ROOM],
             targets: List::new(),
             sorted: List::new(),
             told_targets: List::new(),
@@ -115,24 +118,16 @@ impl State {
             next += 1;
             self.targets.truncate(0);
             let place = *self.places.of(id);
+            if let Some(&following) = self.found.as_slice().get(next) {
+                prefetch(self.places.of(following).start);
+            }
             if place.is_readable {
                 bytes += place.bytes;
                 if self.readable > MOST || bytes > MOST_BYTES {
                     return false;
                 }
-                let mut last = place.number;
                 // SAFETY: live and readable memory of the program's: what may not be looked into is left out.
-                unsafe {
-                    each_candidate(place.start, place.bytes, extent, |word| {
-                        let leads_to_itself = place.is_whole && word.wrapping_sub(place.start) < place.bytes;
-                        if !leads_to_itself && let Some(found) = self.places.find(word) {
-                            let number = self.reaches(found);
-                            if core::mem::replace(&mut last, number) != number {
-                                self.targets.push(number);
-                            }
-                        }
-                    });
-                }
+                self.look_into(&place, extent, unsafe { Rest::of(place.start, place.bytes) });
             }
             if each(self, id).is_err() {
                 return false;
@@ -142,6 +137,24 @@ impl State {
         let numbers = found.as_slice().iter().map(|&id| u64::from(places.of(id).number));
         self.has_news = core::mem::replace(together.entry(hashes(numbers)), 1) == 0;
         true
+    }
+
+    /// Reaches what the words of a place lead to, and notes it as the targets.
+    fn look_into(&mut self, place: &Place, extent: Extent, mut rest: Rest) {
+        let mut last = place.number;
+        let own = if place.is_whole { place.bytes } else { 0 };
+        while let Some(count) = rest.next(extent, &mut self.words) {
+            let count = self.places.sift(&mut self.words[..count], place.start, own);
+            self.words[..count].iter().for_each(|&word| self.places.fetch(word));
+            for at in 0..count {
+                if let Some(found) = self.places.find_within(self.words[at]) {
+                    let number = self.reaches(found);
+                    if core::mem::replace(&mut last, number) != number {
+                        self.targets.push(number);
+                    }
+                }
+            }
+        }
     }
 
     fn makes_room(&mut self, words: usize) -> Result<(), NoRoom> {
@@ -292,37 +305,6 @@ fn sort<'a>(numbers: &[u32], into: &'a mut List<u32>) -> &'a [u32] {
     numbers.iter().for_each(|&number| into.push(number));
     into.as_mut_slice().sort_unstable();
     into.as_slice()
-}
-
-/// Each aligned word of some memory that may be an address of a place. Words are looked at in groups, without a branch for each.
-///
-/// # Safety
-/// The memory can be read. Others may write it meanwhile.
-#[inline]
-unsafe fn each_candidate(start: u64, bytes: u64, extent: Extent, mut visit: impl FnMut(u64)) {
-    const BYTES: u64 = 8 * GROUP as u64;
-    let (mut at, end) = (start.next_multiple_of(8), (start + bytes) & !7);
-    // SAFETY: by the contract.
-    let word_at = |at: u64| Some(unsafe { (at as *const u64).read_volatile() }).filter(|&word| extent.has(word));
-    if at < end && !at.is_multiple_of(16) {
-        word_at(at).into_iter().for_each(&mut visit);
-        at += 8;
-    }
-    while at + BYTES <= end {
-        // SAFETY: by the contract; a multiple of 16. Vectors are words, whatever they hold.
-        let words = unsafe {
-            let pairs = at as *const __m128i;
-            core::mem::transmute::<[__m128i; GROUP / 2], [u64; GROUP]>([0, 1, 2, 3].map(|pair| pairs.add(pair).read_volatile()))
-        };
-        if extent.has_any(&words) {
-            words.into_iter().filter(|&word| extent.has(word)).for_each(&mut visit);
-        }
-        at += BYTES;
-    }
-    while at < end {
-        word_at(at).into_iter().for_each(&mut visit);
-        at += 8;
-    }
 }
 
 /// Tells numbers, two in a word, the first ones behind words of another kind; once where there are none.

@@ -44,3 +44,36 @@ impl RawLock {
         result
     }
 }
+
+/// A lock for what takes next to no time and is done all the time: giving it back is a plain store. Who finds it taken for long
+/// sleeps a little, so that a holder of a lower priority comes to its end.
+pub struct BriefLock(AtomicU32);
+
+impl BriefLock {
+    pub const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+    /// In a forked child, where nobody holds it any more.
+    pub fn reset(&self) {
+        self.0.store(0, Release);
+    }
+    #[inline]
+    pub fn with<R>(&self, body: impl FnOnce() -> R) -> R {
+        while self.0.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
+            self.wait();
+        }
+        let result = body();
+        self.0.store(0, Release);
+        result
+    }
+    #[cold]
+    fn wait(&self) {
+        for _ in 0..1000 {
+            if self.0.load(Relaxed) == 0 {
+                return;
+            }
+            core::hint::spin_loop();
+        }
+        sys::sleep(20_000);
+    }
+}

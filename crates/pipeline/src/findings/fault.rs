@@ -295,6 +295,7 @@ mod tests {
             gaps: Vec::new(),
             kept: Vec::new(),
             loops: Vec::new(),
+            atomic_values: false,
             not_reexecutable_from: None,
         }
     }

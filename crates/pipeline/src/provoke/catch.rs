@@ -41,6 +41,7 @@ fn trace_of(loaded: &[ModuleInfo], catch: &Catch) -> Trace {
         gaps: Vec::new(),
         kept: Vec::new(),
         loops: Vec::new(),
+        atomic_values: false,
         not_reexecutable_from: None,
     };
     for side in [&catch.held, &catch.arrived] {

@@ -22,6 +22,8 @@ pub struct Question<'a, 't> {
     trace_order: OnceCell<crate::dependences::Dependences>,
     /// What the maximal causal model needs of the trace, once it is asked.
     facts: OnceCell<Option<Facts<'a, 't>>>,
+    /// The same with the values of atomic events.
+    valued_facts: OnceCell<Option<Facts<'a, 't>>>,
     /// The CSP model of the trace, once it is searched.
     refinement: csp::Search<'t>,
 }
@@ -35,6 +37,7 @@ impl<'a, 't> Question<'a, 't> {
             options,
             trace_order: OnceCell::new(),
             facts: OnceCell::new(),
+            valued_facts: OnceCell::new(),
             refinement: csp::Search::default(),
         }
     }
@@ -43,6 +46,12 @@ impl<'a, 't> Question<'a, 't> {
     pub fn facts(&self) -> Option<&Facts<'a, 't>> {
         let collect = || Facts::until(self.index, self.memory, None, self.options.deadline);
         self.facts.get_or_init(collect).as_ref()
+    }
+
+    /// The same, with the values of atomic events. `None`, too, where the trace has none.
+    pub fn valued_facts(&self) -> Option<&Facts<'a, 't>> {
+        let collect = || Facts::with_atomics(self.index, self.memory, self.options.deadline);
+        self.valued_facts.get_or_init(|| Some(()).filter(|()| self.index.trace.atomic_values).and_then(|()| collect())).as_ref()
     }
 
     /// States of the CSP model that were seen so far.

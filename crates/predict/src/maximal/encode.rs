@@ -47,10 +47,10 @@ pub struct Step {
     pub writes: Vec<usize>,
 }
 
-/// The slice has too many nodes, or matches of takes and posts.
+/// The slice has too many nodes, matches of takes and posts, or choices.
 pub struct TooLarge;
 
-/// Most matches of the takes and posts of one semaphore.
+/// Most matches of the takes and posts of one semaphore, and most choices of all reads beyond one each.
 const MATCHES: usize = 200_000;
 
 pub struct Encoding<'f, 'a, 't> {
@@ -96,7 +96,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         encoding.goals(target.goals);
         encoding.orders(target.orders);
         encoding.waits();
-        encoding.memory();
+        encoding.memory()?;
         encoding.semaphores()?;
         Ok(encoding)
     }
@@ -232,7 +232,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         }
     }
 
-    fn memory(&mut self) {
+    fn memory(&mut self) -> Result<(), TooLarge> {
         // Per granule, the bytes that accesses of the slice touch.
         let mut touched: BTreeMap<u32, Vec<Bytes>> = BTreeMap::new();
         let mut writes: FxHashMap<EventIndex, Vec<(u32, Bytes)>> = FxHashMap::default();
@@ -266,14 +266,20 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
                 }
             }
         }
+        let mut choices = 0;
         for number in 0..self.steps.len() {
             for read in self.facts.reads(self.steps[number].event) {
                 for &(cell, piece) in cells[&read.granule].iter().filter(|(_, piece)| piece & read.bytes != 0) {
-                    let choices = self.choices(number, read, piece, &writers[cell]);
-                    self.steps[number].reads.push(Obligation { cell, choices });
+                    let found = self.choices(number, read, piece, &writers[cell]);
+                    choices += found.len().saturating_sub(1);
+                    if choices > MATCHES {
+                        return Err(TooLarge);
+                    }
+                    self.steps[number].reads.push(Obligation { cell, choices: found });
                 }
             }
         }
+        Ok(())
     }
 
     /// What a read of a cell may see, with what each choice needs.

@@ -1,6 +1,7 @@
 //! What every question on one trace shares: who may have written what a read sees, and semaphores.
 
 use super::Values;
+use super::values::Source;
 use crate::index::Index;
 use rashomon_event::{Address, Deadline, EventIndex, EventKind};
 use rashomon_order::{SharedMemory, initial_counts};
@@ -45,7 +46,7 @@ pub struct Granule {
 pub struct Facts<'a, 't> {
     pub index: &'a Index<'t>,
     pub memory: &'a SharedMemory,
-    values: Option<&'a Values>,
+    values: Option<Source<'a>>,
     pub granules: Vec<Granule>,
     reads: FxHashMap<EventIndex, Vec<Read>>,
     pub semaphores: BTreeMap<Address, Semaphore>,
@@ -62,6 +63,15 @@ impl<'a, 't> Facts<'a, 't> {
 
     /// `None`: the deadline passed, and what there is would be wrong.
     pub fn until(index: &'a Index<'t>, memory: &'a SharedMemory, values: Option<&'a Values>, deadline: Deadline) -> Option<Self> {
+        Self::of(index, memory, values.map(Source::Table), deadline)
+    }
+
+    /// With the values of atomic events; of a trace that has them, or there is nothing to be had. `None`: as above.
+    pub fn with_atomics(index: &'a Index<'t>, memory: &'a SharedMemory, deadline: Deadline) -> Option<Self> {
+        Self::of(index, memory, Some(Source::Atomics).filter(|_| index.trace.atomic_values), deadline)
+    }
+
+    fn of(index: &'a Index<'t>, memory: &'a SharedMemory, values: Option<Source<'a>>, deadline: Deadline) -> Option<Self> {
         if deadline.is_over() {
             return None;
         }
@@ -104,7 +114,7 @@ impl<'a, 't> Facts<'a, 't> {
                     self.reads.entry(event).or_default().push(read);
                     if writer.is_none() {
                         for byte in each(same) {
-                            let value = self.values.and_then(|values| values.read(trace, event, address + byte as u64));
+                            let value = self.values.and_then(|values| values.read(trace, event, None, address + byte as u64));
                             let initial = &mut self.granules[granule].initial[byte];
                             *initial = initial.or(value);
                         }
@@ -136,7 +146,7 @@ impl<'a, 't> Facts<'a, 't> {
                 Some(writer) => values.written(trace, writer, address),
                 None => granule.initial[byte],
             };
-            offered.is_some() && offered == values.read(trace, event, address)
+            offered.is_some() && offered == values.read(trace, event, read.writer, address)
         })
     }
 

@@ -3,8 +3,9 @@
 //! Decided: whether some prefixes of the threads have an order in which creation, joins, locks, conditions, barriers, semaphores
 //! (exactly), once and publication hold and every read sees the value that it saw, from whichever write (Huang, Meredith, Roşu,
 //! "Maximal Sound Predictive Race Detection with Control Flow Abstraction", PLDI 2014, §2-3; Rajagopalan, "Fast and Precise
-//! On-the-Fly Data Race Detection", thesis, 2016, §4.4.1 and §4.4.4 without gaps). Values come as a side table ([`Values`]); a
-//! read of which they say nothing keeps its writer, so that without a table the answers are those of [`crate::exact`].
+//! On-the-Fly Data Race Detection", thesis, 2016, §4.4.1 and §4.4.4 without gaps). Values are those of atomic events, which
+//! recordings have, or come as a side table ([`Values`]); a read of which they say nothing keeps its writer, so that without
+//! values the answers are those of [`crate::exact`].
 //!
 //! Only the backward slice of the goals takes part. It becomes a problem of clauses and edges for `rashomon-sat`; rules about
 //! pairs of sections and of accesses are added where a model disregards them.
@@ -113,14 +114,29 @@ pub fn comes_between(
     examine(facts, Target { goals: &[second], orders: &[(first, between)] }, limits, deadline)
 }
 
+/// A witness in which some read sees another write of the value that it saw. `None`: there is none, or a limit is reached.
+pub fn by_value(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Limits, deadline: Deadline) -> Option<Vec<EventIndex>> {
+    let target = Target::next(goals);
+    let slice = slice::slice(facts, target, deadline).filter(|slice| slice.has_choices)?;
+    match within(facts, target, slice.cut, limits, deadline).decision {
+        Decision::Witness(order) => Some(order),
+        Decision::Refuted | Decision::Undecided => None,
+    }
+}
+
 /// Decides, and tells of what.
 pub fn examine(facts: &Facts<'_, '_>, target: Target<'_>, limits: &Limits, deadline: Deadline) -> Examined {
+    match slice::slice(facts, target, deadline) {
+        Some(slice) => within(facts, target, slice.cut, limits, deadline),
+        None => Examined { decision: Decision::Undecided, cost: Cost::default(), problem: None },
+    }
+}
+
+fn within(facts: &Facts<'_, '_>, target: Target<'_>, cut: Cut, limits: &Limits, deadline: Deadline) -> Examined {
     let mut cost = Cost::default();
-    let undecided = Examined { decision: Decision::Undecided, cost, problem: None };
-    let Some(cut) = slice::slice(facts, target, deadline) else { return undecided };
     let mut encoding = match Encoding::new(facts, target, cut, limits.events) {
         Ok(encoding) => encoding,
-        Err(TooLarge) => return undecided,
+        Err(TooLarge) => return Examined { decision: Decision::Undecided, cost, problem: None },
     };
     let decision = search(&mut encoding, target, limits, deadline, &mut cost);
     cost.events = encoding.steps.len();

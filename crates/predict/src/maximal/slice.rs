@@ -13,8 +13,13 @@ use crate::closure::Cut;
 use crate::index::{Effect, NEVER};
 use rashomon_event::{Deadline, EventIndex, EventKind};
 
-struct Slice {
-    cut: Cut,
+/// How far each thread can matter.
+pub struct Slice {
+    pub cut: Cut,
+    /// Some read may see another write than it saw.
+    pub has_choices: bool,
+    /// Writes that reads were compared with.
+    looks: usize,
     /// Per thread, where its goal is.
     most: Vec<u32>,
     /// Threads whose cut has grown.
@@ -32,12 +37,15 @@ impl Slice {
     }
 }
 
-/// `None`: the deadline has passed.
-pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, deadline: Deadline) -> Option<Cut> {
+/// Most writes that reads are compared with, for their values.
+const MOST_LOOKS: usize = 10_000_000;
+
+/// `None`: the deadline has passed, or there are too many writes whose values would have to be compared.
+pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, deadline: Deadline) -> Option<Slice> {
     let index = facts.index;
     let threads = index.threads.len();
     let most = index.threads.iter().map(|events| events.len() as u32).collect();
-    let mut slice = Slice { cut: vec![0; threads], most, grown: Vec::new() };
+    let mut slice = Slice { cut: vec![0; threads], has_choices: false, looks: 0, most, grown: Vec::new() };
     for &goal in target.goals {
         let (thread, at) = index.place(goal);
         slice.most[thread as usize] = slice.most[thread as usize].min(at);
@@ -71,13 +79,13 @@ pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, deadline: Deadline) -> O
             }
         }
         for at in std::mem::replace(&mut done[thread], end)..end {
-            if watch.is_over() {
+            if watch.is_over() || slice.looks > MOST_LOOKS {
                 return None;
             }
             event(facts, index.threads[thread][at as usize], &mut slice);
         }
     }
-    Some(slice.cut)
+    Some(slice)
 }
 
 fn event(facts: &Facts<'_, '_>, event: EventIndex, slice: &mut Slice) {
@@ -90,9 +98,13 @@ fn event(facts: &Facts<'_, '_>, event: EventIndex, slice: &mut Slice) {
     for read in facts.reads(event) {
         read.writer.into_iter().for_each(|writer| slice.need(index.place(writer)));
         if facts.has_values() {
+            slice.looks += facts.granules[read.granule as usize].writes.len();
+            let mut bytes = super::facts::each(read.bytes);
+            slice.has_choices |= read.writer.is_some() && bytes.any(|byte| facts.may_see(event, read, None, 1 << byte));
             for write in &facts.granules[read.granule as usize].writes {
                 let mut common = super::facts::each(read.bytes & write.bytes);
                 if write.event != event && common.any(|byte| facts.may_see(event, read, Some(write.event), 1 << byte)) {
+                    slice.has_choices |= Some(write.event) != read.writer;
                     slice.need(index.place(write.event));
                 }
             }
