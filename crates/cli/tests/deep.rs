@@ -220,6 +220,34 @@ fn exceptions_jumps_signals_and_forks_are_followed() {
     }
 }
 
+/// Loops of all kinds that have a second version: up and down, with steps, with looks at a variable that does not change, and
+/// such that run not at all.
+const COUNTED: &str = include_str!("deep/counted.c");
+
+#[test]
+fn counted_loops_are_told_as_if_their_hooks_had_told_them() {
+    if !is_built() {
+        return;
+    }
+    for level in LEVELS {
+        let place = Place::new();
+        compile(&place, "counted.c", COUNTED, &["--deep", level, "-g"]);
+        let record = |store: &str, more: &[&str]| {
+            let mut arguments = vec!["record", "--output", store];
+            arguments.extend(more);
+            arguments.extend(["--", "./program"]);
+            place.rashomon(&arguments).expect(0, &[]);
+        };
+        record("whole", &["--dependences"]);
+        // A turn of few accesses is never long enough for a loop: its hooks tell it.
+        record("single", &["--dependences", "--quantum", "5"]);
+        place.rashomon(&["trace", "diff", "whole/recording-0", "single/recording-0"]).expect(0, &[]);
+        // One record for a loop is smaller than one for each access.
+        let bytes = |store: &str| place.path(store).join("recording-0/thread-0001").metadata().expect("a stream").len();
+        assert_eq!(bytes("whole") < bytes("single"), level != "-O0", "{level}: {} and {}", bytes("whole"), bytes("single"));
+    }
+}
+
 /// The consumer may find the predicate true, and not wait. The signal comes behind the section that made it so: without
 /// marks that is no wait loop, unless another run waited.
 const WAITS: &str = "#include <pthread.h>

@@ -5,6 +5,7 @@
 //! zero or the first record that is not there as a whole (it is *torn*: the writer was killed between two of its words).
 
 use crate::bytes::{get_word, word_at};
+use crate::counted::Counted;
 use rashomon_abi::record::{
     self, AccessClass, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum,
     MAX_ARGUMENTS, Op, SITE_BIAS,
@@ -46,6 +47,12 @@ pub enum FaultKind {
     RecordLength { needed: usize, available: usize },
     #[error("call context {0} is used but not defined")]
     UndefinedContext(u32),
+    #[error("the counted loop at {0:#x} is used but not defined")]
+    UndefinedLoop(u64),
+    #[error("the definition of a counted loop is none")]
+    Loop,
+    #[error("a counted loop of {0} iterations")]
+    Iterations(u64),
 }
 
 /// Byte range of a chunk's records.
@@ -252,6 +259,7 @@ pub struct Reader<'a> {
     /// Where the records of the current chunk ended before its end.
     stopped_at: Option<usize>,
     torn_at: Option<u64>,
+    counted: Counted,
 }
 
 impl<'a> Reader<'a> {
@@ -267,6 +275,7 @@ impl<'a> Reader<'a> {
             record_offset: 0,
             stopped_at: None,
             torn_at: None,
+            counted: Counted::default(),
         }
     }
 
@@ -292,6 +301,12 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'a>>, Fault> {
         loop {
+            if self.counted.is_inside() {
+                match self.counted.next_record() {
+                    Some(record) => return Ok(Some(record)),
+                    None => continue,
+                }
+            }
             if self.position >= self.end {
                 return self.enter_next_chunk();
             }
@@ -314,7 +329,8 @@ impl<'a> Reader<'a> {
                     self.position += words * 8;
                     match record {
                         Some(record) => return Ok(Some(record)),
-                        None => self.previous_site = record::low_of(word),
+                        None if kind == record::SITE => self.previous_site = record::low_of(word),
+                        None => {}
                     }
                 }
                 Ok(None) => self.tear(),
@@ -349,8 +365,8 @@ impl<'a> Reader<'a> {
         Ok(Some(Record::Context { number: 0 }))
     }
 
-    /// The record (`None`: a SITE record) and its length in words; `Ok(None)` for a torn one.
-    fn long_record(&self, word: u64, kind: u64) -> Result<Option<(Option<Record<'a>>, usize)>, FaultKind> {
+    /// The record (`None`: one that only the reader heeds) and its length in words; `Ok(None)` for a torn one.
+    fn long_record(&mut self, word: u64, kind: u64) -> Result<Option<(Option<Record<'a>>, usize)>, FaultKind> {
         let first = self.position / 8;
         let available = self.end / 8 - first;
         let further = |words: usize| {
@@ -359,6 +375,17 @@ impl<'a> Reader<'a> {
         let low = record::low_of(word);
         let (record, words) = match kind {
             record::SITE => return Ok(Some((None, 1))),
+            record::COUNTED_DEFINITION | record::COUNTED => {
+                let words = match kind {
+                    record::COUNTED => self.counted.begin(self.bytes, first, available)?,
+                    _ => self.counted.define(self.bytes, first, available)?,
+                };
+                return match words {
+                    Some(words) => Ok(Some((None, words))),
+                    None if self.finished => Err(FaultKind::Loop),
+                    None => Ok(None),
+                };
+            }
             record::CONTEXT => (Record::Context { number: low as u32 }, 1),
             record::ACTIVATION => (Record::Activation { process: record::top_of(word), table: low }, 1),
             record::SEGMENT => (Record::Segment { segment: low }, 1),

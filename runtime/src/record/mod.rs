@@ -4,6 +4,7 @@
 //! Calls: `system`, `detect`.
 
 pub mod connections;
+pub mod counted;
 pub mod external;
 pub mod filter;
 pub mod flow;

@@ -69,7 +69,12 @@ fn map_chunk(thread: u32, index: u32) -> Result<*mut u64, isize> {
         }
         let mut result = sys::grow(fd, offset, CHUNK_BYTES);
         if result == 0 {
-            result = sys::call(sys::MMAP, 0, CHUNK_BYTES, 3, 1 | 0x8000, fd as usize, offset);
+            result = sys::call(sys::MMAP, 0, CHUNK_BYTES, 3, 1, fd as usize, offset);
+            if result > 0 {
+                // MADV_POPULATE_WRITE: all pages at once, ready to be written; kernels before 5.14 do not know it, and take a
+                // fault for each.
+                _ = syscall!(sys::MADVISE, result, CHUNK_BYTES, 23);
+            }
         }
         syscall!(sys::CLOSE, fd);
         if result <= 0 { Err(-result) } else { Ok(result as *mut u64) }
@@ -100,15 +105,8 @@ fn open_chunk(thread: &Thread) {
             }
             thread.chunk.set(chunk);
             thread.written_context.set(u32::MAX);
-            let limit = config::word(control::field::TRACE_LIMIT);
             // What is only reserved is given back when the chunk is closed, and must not use up what may be written.
-            let total = BYTES.load(Relaxed);
-            if limit != 0 && total > limit / 2 {
-                filter::run_short(thread);
-            }
-            if limit != 0 && total > limit && FULL.swap(1, AcqRel) == 0 {
-                header::note(note::TRUNCATED);
-            }
+            watch_limit(thread, BYTES.load(Relaxed));
         }
         Err(errno) => {
             thread.chunk.set(core::ptr::null_mut());
@@ -123,9 +121,35 @@ fn open_chunk(thread: &Thread) {
             }
         }
     }
+    heed_limit(thread);
+}
+
+fn watch_limit(thread: &Thread, total: u64) {
+    let limit = config::word(control::field::TRACE_LIMIT);
+    if limit != 0 && total > limit / 2 {
+        filter::run_short(thread);
+    }
+    if limit != 0 && total > limit && FULL.swap(1, AcqRel) == 0 {
+        header::note(note::TRUNCATED);
+    }
+}
+
+fn heed_limit(thread: &Thread) {
     if FULL.load(Relaxed) != 0 {
         thread.keep_accesses.set(false);
         thread.hot().deep.set(0);
+    }
+}
+
+/// A record was written that stands for others of so many bytes: they count as if they were there, since who reads the recording
+/// gets them all.
+pub(super) fn stands_for(thread: &Thread, bytes: u64) {
+    let sum = thread.stood_for.get() + bytes;
+    thread.stood_for.set(sum);
+    if sum > 16 * CHUNK_BYTES as u64 {
+        thread.stood_for.set(0);
+        watch_limit(thread, BYTES.fetch_add(sum, Relaxed) + sum);
+        heed_limit(thread);
     }
 }
 
@@ -261,7 +285,7 @@ fn define_context(thread: &Thread, (parent, number): (u32, u32), level: usize) {
 }
 
 /// Room for a record of `words` words with its context in front.
-fn reserve_with_context(thread: &Thread, words: usize) -> bool {
+pub(super) fn reserve_with_context(thread: &Thread, words: usize) -> bool {
     let hot = thread.hot();
     resolve_context(thread);
     if !reserve(thread, words + 2) {
