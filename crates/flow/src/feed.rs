@@ -27,7 +27,12 @@ pub fn feed(
         let event = loaded.trace.event(index);
         if let Some(walk) = walks.get_mut(event.thread.index()) {
             walk.line = Line(event.site.0);
+            let outside = walked.outside;
             happens(event, walk, &mut walked, sink);
+            if event.access().is_some() {
+                let is_outside = walked.outside > outside;
+                walked.saw(walk.line, is_outside);
+            }
         }
         count += 1;
     }

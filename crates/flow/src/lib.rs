@@ -15,5 +15,5 @@ mod walk;
 
 pub use feed::feed;
 pub use judge::{Judged, judge};
-pub use table::Tables;
+pub use table::{Lost, Tables};
 pub use walk::Walked;

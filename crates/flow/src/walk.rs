@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
 /// What was left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walked {
     pub activations: u64,
     pub segments: u64,
@@ -20,6 +20,25 @@ pub struct Walked {
     pub left: u64,
     /// Records that fit no activation.
     pub misfits: u64,
+    /// Of each place in the code, whether it has accesses that are placed, and such that are outside.
+    places: Vec<[bool; 2]>,
+}
+
+impl Walked {
+    /// An access at this place is, or is not, one that a table has.
+    pub(crate) fn saw(&mut self, line: Line, is_outside: bool) {
+        let at = line.0 as usize;
+        if self.places.len() <= at {
+            self.places.resize(at + 1, [false; 2]);
+        }
+        self.places[at][usize::from(is_outside)] = true;
+    }
+
+    /// Places in the code of accesses, and whether tables have none of what is accessed there.
+    pub fn places(&self) -> impl Iterator<Item = (Line, bool)> {
+        let seen = self.places.iter().enumerate().filter(|(_, [placed, outside])| *placed || *outside);
+        seen.map(|(line, [placed, _])| (Line(line as u32), !placed))
+    }
 }
 
 /// Behind the registers of a table: what code without tables read during a call, and all that it knows; to exchange phis by.
