@@ -185,8 +185,8 @@ private:
       auto Found = Map.find(Value);
       Phi.addIncoming(Found == Map.end() ? Value : static_cast<llvm::Value *>(Found->second), cast<BasicBlock>(Map[Exiting]));
     }
-    // Entry → Iterated | None, Iterated → second version | Sites, Sites → second | first version, None → first version. What
-    // is computed in Iterated, where there is an iteration, can be used in all of the second version.
+    // Entry → Iterated | None, Iterated → second version | Sites, Sites → second | first version, None → first version.
+    // What is computed in Iterated, where there is an iteration, can be used in all of the second version.
     LLVMContext &Context = F.getContext();
     auto *Preheader = cast<BasicBlock>(Map[First]);
     BasicBlock *Iterated = BasicBlock::Create(Context, "counted", &F, First);
@@ -329,8 +329,8 @@ private:
     return Array;
   }
 
-  // Of what comes before the exit, and of all: operations, and accesses in the upper half; bases, and in the upper half how many of these,
-  // the first ones, are told with the plan; and the operations.
+  // Of what comes before the exit, and of all: operations, and accesses in the upper half. Bases, and in the upper half how many
+  // of these, the first ones, are told with the plan. The operations.
   Constant *planOf(ArrayRef<Operation> Operations, size_t Once, size_t Bases, size_t Fixed) {
     auto Accesses = [&](size_t Until) {
       return count_if(Operations.take_front(Until), [](const Operation &One) { return One.First != nullptr; });

@@ -1,7 +1,8 @@
 //! All threads of a recording, in its order.
 
 use crate::table::Tables;
-use crate::walk::{Accessed, Sink, Walk, Walked};
+use crate::walk::{Accessed, Sink, Walk};
+use crate::walked::Walked;
 use rashomon_event::{Access, AtomicOp, Deadline, Event, EventIndex, EventKind, LockMode, MemoryOrder};
 use rashomon_trace::{Flow, FlowRecord, LoadedTrace};
 use rashomon_units::{Bytes, Line, Lock, Mode, Object, Step, Thread};

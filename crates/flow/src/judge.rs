@@ -2,7 +2,7 @@
 
 use crate::feed::feed;
 use crate::table::{Lost, Tables};
-use crate::walk::Walked;
+use crate::walked::Walked;
 use rashomon_event::{Deadline, EventIndex};
 use rashomon_trace::LoadedTrace;
 use rashomon_units::{Analysis, Bytes, Event, ExtendedRace, Options, Sharing};

@@ -188,9 +188,10 @@ impl Tables {
     fn find(&mut self, trace: &Trace, site: &Site) -> Option<Table> {
         let number = site.module?;
         let module = trace.modules.get(number as usize)?;
-        let section = self.sections.entry(number).or_insert_with(|| {
-            section_of(&rashomon_event::path_of(&module.path), module.build_id.as_deref())
-        });
+        let section = self
+            .sections
+            .entry(number)
+            .or_insert_with(|| section_of(&rashomon_event::path_of(&module.path), module.build_id.as_deref()));
         let table = section.as_ref().map_err(|lost| *lost).and_then(|(start, bytes)| {
             let at = site.offset.checked_sub(*start).and_then(|at| usize::try_from(at).ok());
             at.and_then(|at| Table::read(bytes.get(at..)?)).ok_or(Lost::Damaged)

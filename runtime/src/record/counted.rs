@@ -1,7 +1,8 @@
 //! Counted loops of programs that the compiler's plugin has instrumented: one record stands for all iterations
 //! ([`rashomon_abi::record::COUNTED`]).
 
-use crate::record::recorder::{self, push, reserve_with_context};
+use crate::record::limit;
+use crate::record::recorder::{push, reserve_with_context};
 use crate::record::tree;
 use crate::system::thread::Thread;
 use rashomon_abi::record::counted::{MOST_ACCESSES, MOST_BASES, MOST_OPERATIONS, PLAN_WORDS, WRITTEN};
@@ -79,7 +80,7 @@ pub unsafe fn tell(thread: &Thread, plan: Plan, iterations: u64, bases: *const u
     }
     // Where the turn ends is looked at when none is left, not before.
     hot.quantum.set(left - accesses as i64);
-    recorder::stands_for(thread, (iterations * all as u64 + once as u64) * 8);
+    limit::stands_for(thread, (iterations * all as u64 + once as u64) * 8);
     Told::All
 }
 

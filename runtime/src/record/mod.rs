@@ -9,6 +9,7 @@ pub mod external;
 pub mod filter;
 pub mod flow;
 pub mod frames;
+pub mod limit;
 pub mod origin;
 pub mod places;
 pub mod process_tree;

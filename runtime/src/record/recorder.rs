@@ -4,7 +4,7 @@
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
 use crate::detect;
-use crate::record::{filter, flow, frames, tree};
+use crate::record::{filter, flow, frames, limit, tree};
 use crate::system::memory::Map;
 use crate::system::registered::Registered;
 use crate::system::sys::{self, syscall};
@@ -27,8 +27,8 @@ const MAX_CONTEXTS: u32 = 1 << 22;
 pub static PASSED: Registered<fn(&Thread)> = Registered::none();
 static ENABLED: AtomicU32 = AtomicU32::new(0);
 /// Bytes of closed chunks.
-static BYTES: AtomicU64 = AtomicU64::new(0);
-static FULL: AtomicU32 = AtomicU32::new(0);
+pub(super) static BYTES: AtomicU64 = AtomicU64::new(0);
+pub(super) static FULL: AtomicU32 = AtomicU32::new(0);
 /// Serial mode: nothing is kept any more, as what happens is what happened before.
 static REPEATS: AtomicBool = AtomicBool::new(false);
 /// Operations since the last one at a place (operation and call site) where none had been. For the holder of the turn.
@@ -106,7 +106,7 @@ fn open_chunk(thread: &Thread) {
             thread.chunk.set(chunk);
             thread.written_context.set(u32::MAX);
             // What is only reserved is given back when the chunk is closed, and must not use up what may be written.
-            watch_limit(thread, BYTES.load(Relaxed));
+            limit::watch(thread, BYTES.load(Relaxed));
         }
         Err(errno) => {
             thread.chunk.set(core::ptr::null_mut());
@@ -121,36 +121,7 @@ fn open_chunk(thread: &Thread) {
             }
         }
     }
-    heed_limit(thread);
-}
-
-fn watch_limit(thread: &Thread, total: u64) {
-    let limit = config::word(control::field::TRACE_LIMIT);
-    if limit != 0 && total > limit / 2 {
-        filter::run_short(thread);
-    }
-    if limit != 0 && total > limit && FULL.swap(1, AcqRel) == 0 {
-        header::note(note::TRUNCATED);
-    }
-}
-
-fn heed_limit(thread: &Thread) {
-    if FULL.load(Relaxed) != 0 {
-        thread.keep_accesses.set(false);
-        thread.hot().deep.set(0);
-    }
-}
-
-/// A record was written that stands for others of so many bytes: they count as if they were there, since who reads the recording
-/// gets them all.
-pub(super) fn stands_for(thread: &Thread, bytes: u64) {
-    let sum = thread.stood_for.get() + bytes;
-    thread.stood_for.set(sum);
-    if sum > 16 * CHUNK_BYTES as u64 {
-        thread.stood_for.set(0);
-        watch_limit(thread, BYTES.fetch_add(sum, Relaxed) + sum);
-        heed_limit(thread);
-    }
+    limit::heed(thread);
 }
 
 /// Completes the chunk: from here on it is valid whatever happens.

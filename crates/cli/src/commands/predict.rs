@@ -3,8 +3,8 @@
 use super::trace::files::how_to_read;
 use super::trust::add_trusted;
 use super::{
-    NOTHING_FORCED, Ui, check_binaries, conclude, declarations, end_all_on_interruption, end_children_on_interruption, engine_of, open_store,
-    program_of, reporter, settings_of,
+    NOTHING_FORCED, Ui, check_binaries, conclude, declarations, end_all_on_interruption, end_children_on_interruption, engine_of,
+    open_store, program_of, reporter, settings_of,
 };
 use crate::arguments::{ConfirmOptions, PredictEngine, Reading, ReportOptions, TrustOptions};
 use crate::exit::Exit;

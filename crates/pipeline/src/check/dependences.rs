@@ -51,7 +51,8 @@ pub fn judge_dependences<S: Symbols + ?Sized>(
         }
     }
     if !judged_any && !given.sets.is_empty() {
-        let what = "declared sets of variables are not judged: nothing was recorded with `record --dependences` of a program that";
+        let what =
+            "declared sets of variables are not judged: nothing was recorded with `record --dependences` of a program that";
         notes.push(format!("{what} was built with `rashomon cc --deep`"));
     }
     notes.extend(missing.as_ref().and_then(not_accessed));
