@@ -205,6 +205,29 @@ fn what_is_declared_is_not_judged_without_the_plugin_which_is_told() {
     assert!(said.contains("declared sets of variables are not judged"), "{ended}");
 }
 
+/// A stored recording is judged without an execution; what is not judged is told.
+#[test]
+fn a_recording_is_judged_and_lost_tables_are_told() {
+    if !is_built() {
+        return;
+    }
+    let place = Place::new();
+    compile(&place, "scale.c", SCALE, &["--deep", "-g"]);
+    place.write("sets", "pair: x, y, absent\n");
+    place.rashomon(&["record", "--dependences", "--output", "store", "--", "./program"]).expect(0, &[]);
+    let predict = || {
+        let recording = ["predict", "--show", "suspicions", "--correlated", "sets", "store/recording-0"];
+        let ended = place.rashomon(&recording);
+        format!("{}{}", ended.out, ended.err)
+    };
+    let said = predict();
+    assert!(said.contains("declared to belong together: pair"), "{said}");
+    assert!(said.contains("no execution accessed a variable of that name: absent"), "{said}");
+    place.must("objcopy", &["--remove-section=rashomon_dependences", "program"]);
+    let said = predict();
+    assert!(said.contains("program are not judged: its tables were stripped"), "{said}");
+}
+
 /// The walk through the tables finds its way again.
 #[test]
 fn exceptions_jumps_signals_and_forks_are_followed() {
