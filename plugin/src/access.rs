@@ -3,6 +3,7 @@
 
 use crate::insert::Inserter;
 use crate::ir::{Code, Kind, Value};
+use rashomon_abi::record::{AccessClass, access_kind};
 
 /// A plain access that others may see.
 pub fn is_told(access: Value) -> bool {
@@ -22,6 +23,18 @@ fn hook(access: Value, inserter: &Inserter) -> Option<(String, Option<u64>)> {
         }
         other => Some((format!("__tsan_{what}_range"), Some(other))),
     }
+}
+
+/// The kind of record of a hook for an access of a power of two of bytes.
+pub fn kind_of_hook(name: &[u8]) -> Option<u64> {
+    let name = name.strip_prefix(b"__tsan_")?;
+    let name = name.strip_prefix(b"unaligned_").unwrap_or(name);
+    let (class, size) = match name.strip_prefix(b"read") {
+        Some(size) => (AccessClass::Read, size),
+        None => (AccessClass::Write, name.strip_prefix(b"write")?),
+    };
+    let log2 = [&b"1"[..], b"2", b"4", b"8", b"16"].iter().position(|one| *one == size)?;
+    Some(access_kind(class, log2 as u32))
 }
 
 /// Whether the access is told now: it is, unless its size is not fixed.

@@ -4,6 +4,7 @@
 use crate::ir::Module;
 use crate::{Mode, instrument};
 use llvm_sys::prelude::LLVMModuleRef;
+use rashomon_abi::record::{self, counted};
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 
@@ -41,4 +42,29 @@ pub unsafe extern "C" fn rashomon_instrument(module: LLVMModuleRef, wait_loops_o
     // SAFETY: by the caller.
     let module = unsafe { Module::new(module) };
     c_int::from(instrument(module, mode))
+}
+
+/// Words of plans of counted loops, whose form is that of records.
+#[unsafe(no_mangle)]
+pub extern "C" fn rashomon_counted_segment(number: u64) -> u64 {
+    record::word(0, record::SEGMENT, number)
+}
+
+/// # Safety
+/// The name has that many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rashomon_counted_access(name: *const c_char, length: usize, base: u64, stride: i64) -> u64 {
+    // SAFETY: by the caller.
+    let name = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), length) };
+    crate::access::kind_of_hook(name).map_or(0, |kind| record::word(base, kind, stride as u64))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rashomon_counted_most_operations() -> u64 {
+    counted::MOST_OPERATIONS as u64
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rashomon_counted_most_bases() -> u64 {
+    counted::MOST_BASES as u64
 }

@@ -17,15 +17,24 @@ using namespace llvm;
 
 extern "C" int rashomon_instrument(LLVMModuleRef module, int wait_loops_only);
 
+// counted.cpp
+bool versionCountedLoops(Function &F, FunctionAnalysisManager &FAM);
+
 namespace {
 
 cl::opt<bool> WaitLoopsOnly("rashomon-wait-loops-only",
                             cl::desc("Rashomon: tell of wait loops, and of no dependences"), cl::init(false));
 
 struct RashomonPass : PassInfoMixin<RashomonPass> {
-  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     if (!rashomon_instrument(wrap(&M), WaitLoopsOnly))
       return PreservedAnalyses::all();
+    if (!WaitLoopsOnly) {
+      auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
+      for (Function &F : M)
+        if (!F.isDeclaration() && F.hasFnAttribute(Attribute::SanitizeThread))
+          versionCountedLoops(F, FAM);
+    }
     // Code that is not valid would be compiled to something all the same.
     std::string Wrong;
     raw_string_ostream Stream(Wrong);

@@ -26,6 +26,13 @@
 //! | [`ACTIVATION`] | a function begins that the compiler's plugin has instrumented | which process of a line of forks | its table ([`crate::deep`]) | none |
 //! | [`SEGMENT`] | the innermost activation goes on with this segment of its table | 0 | segment | none |
 //! | [`RESUME`] | the same of an activation that control comes back to | 0 | segment | activation |
+//! | [`COUNTED_DEFINITION`] | a loop that the compiler's plugin has given a second version | operations that come before the exit | the loop | `fixed:16 \| bases:16 \| operations:32 (low)`; each fixed base; each operation, an access with its site behind it |
+//! | [`COUNTED`] | iterations of such a loop | 0 | the loop | iterations, each other base |
+//!
+//! **Counted loops.** An operation is the first word of a [`SEGMENT`] or of an access: its top bits are the number of a base, its
+//! low bits what the address grows by in each iteration, as a signed number. Fixed bases are the first ones. A [`COUNTED`] record stands for what its operations
+//! tell: so many times all of them in their order, and then once more those that come before the exit. A definition holds for the
+//! rest of the stream; a later one of the same loop replaces it.
 //!
 //! A *site* is the return address of the call into the runtime: the instruction after the access. Context number 0 is the
 //! thread's start routine without callers. Every chunk starts afresh: previous site 0, and a `CONTEXT` before the first record
@@ -79,8 +86,23 @@ pub const SEGMENT: u64 = 25;
 /// [`PROCESS_SHIFT`] by the top bits of its [`ACTIVATION`]; 0: one that was not recorded.
 pub const RESUME: u64 = 26;
 pub const PROCESS_SHIFT: u32 = 40;
+pub const COUNTED_DEFINITION: u64 = 27;
+pub const COUNTED: u64 = 28;
 
-/// Longest record in words: a `SYNC` with its arguments.
+/// Bounds of [`COUNTED`] records and their definitions.
+pub mod counted {
+    pub const MOST_OPERATIONS: usize = 48;
+    pub const MOST_BASES: usize = 16;
+    /// Of one record: accesses.
+    pub const MOST_ACCESSES: u64 = 1 << 22;
+    /// Set in numbers and bases of these records: so none that was written is zero.
+    pub const WRITTEN: u64 = 1 << 63;
+    /// Words of a plan before its operations: of those before the exit, and of all, `accesses:32 (high) | operations:32 (low)`; `fixed:32
+    /// (high) | bases:32 (low)`, the first ones of which are told with the plan.
+    pub const PLAN_WORDS: usize = 3;
+}
+
+/// Longest record in words but for counted loops: a `SYNC` with its arguments.
 pub const MAX_ARGUMENTS: usize = 8;
 pub const MAX_RECORD_WORDS: usize = 3 + MAX_ARGUMENTS;
 

@@ -190,6 +190,10 @@ pub enum Command {
         /// candidates; how far they agree goes to standard error.
         #[arg(long, value_name = "ENGINE")]
         engine: Option<PredictEngine>,
+        /// A file of variables that belong together, as for `check`: of recordings that `record --dependences` made of programs
+        /// built with `rashomon cc --deep`.
+        #[arg(long, value_name = "FILE")]
+        correlated: Option<PathBuf>,
         #[command(flatten, next_help_heading = "Traces of other tools")]
         reading: Reading,
         #[command(flatten)]

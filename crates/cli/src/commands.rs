@@ -238,7 +238,7 @@ pub fn settings_for(
 }
 
 /// What the file declares to belong together.
-fn declarations(file: Option<&Path>) -> Result<Declarations> {
+pub fn declarations(file: Option<&Path>) -> Result<Declarations> {
     let Some(path) = file else { return Ok(Declarations::default()) };
     let text =
         rashomon_files::read(path, Links::Followed, MOST_DECLARED).with_context(|| format!("cannot read {}", path.display()))?;

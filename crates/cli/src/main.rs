@@ -143,8 +143,8 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Explore { run, explore, report, target } => commands::explore::explore(ui, &run, &explore, &report, target),
         Command::Witness { run, witness, report, target } => commands::witness::witness(ui, &run, &witness, &report, target),
         Command::Reporter => commands::detect::reporter(),
-        Command::Predict { trace, predict_within, reading, engine, trust, report } => {
-            commands::predict::predict(ui, trace, (engine, predict_within), &reading, &trust, &report)
+        Command::Predict { trace, predict_within, reading, engine, correlated, trust, report } => {
+            commands::predict::predict(ui, trace, (engine, predict_within), correlated.as_deref(), &reading, &trust, &report)
         }
         Command::Analyse { analyse } => commands::analyse::analyse(ui, &analyse),
         Command::Confirm { trace, trust, engine, libraries, confirm, report } => {

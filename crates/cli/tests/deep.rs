@@ -205,6 +205,29 @@ fn what_is_declared_is_not_judged_without_the_plugin_which_is_told() {
     assert!(said.contains("declared sets of variables are not judged"), "{ended}");
 }
 
+/// A stored recording is judged without an execution; what is not judged is told.
+#[test]
+fn a_recording_is_judged_and_lost_tables_are_told() {
+    if !is_built() {
+        return;
+    }
+    let place = Place::new();
+    compile(&place, "scale.c", SCALE, &["--deep", "-g"]);
+    place.write("sets", "pair: x, y, absent\n");
+    place.rashomon(&["record", "--dependences", "--output", "store", "--", "./program"]).expect(0, &[]);
+    let predict = || {
+        let recording = ["predict", "--show", "suspicions", "--correlated", "sets", "store/recording-0"];
+        let ended = place.rashomon(&recording);
+        format!("{}{}", ended.out, ended.err)
+    };
+    let said = predict();
+    assert!(said.contains("declared to belong together: pair"), "{said}");
+    assert!(said.contains("no execution accessed a variable of that name: absent"), "{said}");
+    place.must("objcopy", &["--remove-section=rashomon_dependences", "program"]);
+    let said = predict();
+    assert!(said.contains("program are not judged: its tables were stripped"), "{said}");
+}
+
 /// The walk through the tables finds its way again.
 #[test]
 fn exceptions_jumps_signals_and_forks_are_followed() {
@@ -217,6 +240,34 @@ fn exceptions_jumps_signals_and_forks_are_followed() {
         place.rashomon(&["record", "--output", "plain", "--", "./program"]).expect(0, &[]);
         let (_, ended) = judged(&place);
         was_judged(&ended);
+    }
+}
+
+/// Loops of all kinds that have a second version: up and down, with steps, with looks at a variable that does not change, and
+/// such that run not at all.
+const COUNTED: &str = include_str!("deep/counted.c");
+
+#[test]
+fn counted_loops_are_told_as_if_their_hooks_had_told_them() {
+    if !is_built() {
+        return;
+    }
+    for level in LEVELS {
+        let place = Place::new();
+        compile(&place, "counted.c", COUNTED, &["--deep", level, "-g"]);
+        let record = |store: &str, more: &[&str]| {
+            let mut arguments = vec!["record", "--output", store];
+            arguments.extend(more);
+            arguments.extend(["--", "./program"]);
+            place.rashomon(&arguments).expect(0, &[]);
+        };
+        record("whole", &["--dependences"]);
+        // A turn of few accesses is never long enough for a loop: its hooks tell it.
+        record("single", &["--dependences", "--quantum", "5"]);
+        place.rashomon(&["trace", "diff", "whole/recording-0", "single/recording-0"]).expect(0, &[]);
+        // One record for a loop is smaller than one for each access.
+        let bytes = |store: &str| place.path(store).join("recording-0/thread-0001").metadata().expect("a stream").len();
+        assert_eq!(bytes("whole") < bytes("single"), level != "-O0", "{level}: {} and {}", bytes("whole"), bytes("single"));
     }
 }
 

@@ -1,7 +1,8 @@
 //! All threads of a recording, in its order.
 
 use crate::table::Tables;
-use crate::walk::{Accessed, Sink, Walk, Walked};
+use crate::walk::{Accessed, Sink, Walk};
+use crate::walked::Walked;
 use rashomon_event::{Access, AtomicOp, Deadline, Event, EventIndex, EventKind, LockMode, MemoryOrder};
 use rashomon_trace::{Flow, FlowRecord, LoadedTrace};
 use rashomon_units::{Bytes, Line, Lock, Mode, Object, Step, Thread};
@@ -27,7 +28,12 @@ pub fn feed(
         let event = loaded.trace.event(index);
         if let Some(walk) = walks.get_mut(event.thread.index()) {
             walk.line = Line(event.site.0);
+            let outside = walked.outside;
             happens(event, walk, &mut walked, sink);
+            if event.access().is_some() {
+                let is_outside = walked.outside > outside;
+                walked.saw(walk.line, is_outside);
+            }
         }
         count += 1;
     }

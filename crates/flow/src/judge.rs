@@ -1,12 +1,13 @@
 //! The three passes that a stored execution deserves (`docs/theory-correlated.md`).
 
 use crate::feed::feed;
-use crate::table::Tables;
-use crate::walk::Walked;
+use crate::table::{Lost, Tables};
+use crate::walked::Walked;
 use rashomon_event::{Deadline, EventIndex};
 use rashomon_trace::LoadedTrace;
 use rashomon_units::{Analysis, Bytes, Event, ExtendedRace, Options, Sharing};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 /// Words that several threads may share, which are looked for.
 const MOST_WORDS: usize = 1 << 22;
@@ -18,6 +19,8 @@ pub struct Judged {
     /// Of several locations, at least two of them shared.
     pub sets: Vec<Vec<Bytes>>,
     pub walked: Walked,
+    /// Modules whose tables are not known: what is done in them is judged as that of code without tables.
+    pub lost: BTreeMap<String, Lost>,
 }
 
 /// Races on correlated variables of one recording, of sets that are declared and of those that are inferred; `None`: there was
@@ -46,5 +49,5 @@ pub fn judge(loaded: &LoadedTrace, options: &Options, declared: &[Vec<Bytes>], d
     let links = |race: &ExtendedRace| race.members.first().map(|member| inferred.links(member.start)).unwrap_or_default();
     let mut races = judging.races();
     races.iter_mut().filter(|race| race.links.is_empty()).for_each(|race| race.links = links(race));
-    Some(Judged { races, sets, walked })
+    Some(Judged { races, sets, walked, lost: tables.lost().clone() })
 }

@@ -12,8 +12,9 @@ mod feed;
 mod judge;
 mod table;
 mod walk;
+mod walked;
 
 pub use feed::feed;
 pub use judge::{Judged, judge};
-pub use table::Tables;
-pub use walk::Walked;
+pub use table::{Lost, Tables};
+pub use walked::Walked;

@@ -5,6 +5,7 @@ use rashomon_abi::deep::{self, call, step, told};
 use rashomon_event::{Site, SiteId, Trace};
 use rashomon_units::Register;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -151,12 +152,26 @@ impl Table {
     }
 }
 
+/// Why tables that a recording names are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Lost {
+    #[error("the file cannot be read")]
+    File,
+    #[error("the file is another build than the one that was recorded")]
+    Build,
+    #[error("its tables were stripped")]
+    Section,
+    #[error("its tables are damaged, or of another version of the plugin")]
+    Damaged,
+}
+
 /// The tables of a recording's modules, read when they are asked for.
 #[derive(Default)]
 pub struct Tables {
     known: FxHashMap<SiteId, Option<Rc<Table>>>,
     /// By module: where its section begins, and the bytes.
-    sections: FxHashMap<u32, Option<(u64, Vec<u8>)>>,
+    sections: FxHashMap<u32, Result<(u64, Vec<u8>), Lost>>,
+    lost: BTreeMap<String, Lost>,
 }
 
 impl Tables {
@@ -171,26 +186,34 @@ impl Tables {
     }
 
     fn find(&mut self, trace: &Trace, site: &Site) -> Option<Table> {
-        let module = site.module?;
-        let section = self.sections.entry(module).or_insert_with(|| {
-            let module = trace.modules.get(module as usize)?;
-            section_of(&rashomon_event::path_of(&module.path), module.build_id.as_deref())
+        let number = site.module?;
+        let module = trace.modules.get(number as usize)?;
+        let section = self
+            .sections
+            .entry(number)
+            .or_insert_with(|| section_of(&rashomon_event::path_of(&module.path), module.build_id.as_deref()));
+        let table = section.as_ref().map_err(|lost| *lost).and_then(|(start, bytes)| {
+            let at = site.offset.checked_sub(*start).and_then(|at| usize::try_from(at).ok());
+            at.and_then(|at| Table::read(bytes.get(at..)?)).ok_or(Lost::Damaged)
         });
-        let (start, bytes) = section.as_ref()?;
-        let at = usize::try_from(site.offset.checked_sub(*start)?).ok()?;
-        Table::read(bytes.get(at..)?)
+        table.map_err(|lost| self.lost.insert(module.path.clone(), lost)).ok()
+    }
+
+    /// Modules of which tables were asked for that are not known, and why.
+    pub const fn lost(&self) -> &BTreeMap<String, Lost> {
+        &self.lost
     }
 }
 
 /// The section of a file that is still the one that was recorded.
-fn section_of(path: &Path, build_id: Option<&str>) -> Option<(u64, Vec<u8>)> {
-    let found = rashomon_symbolize::build_id(path).ok()?;
+fn section_of(path: &Path, build_id: Option<&str>) -> Result<(u64, Vec<u8>), Lost> {
+    let found = rashomon_symbolize::build_id(path).map_err(|_| Lost::File)?;
     if build_id.is_some_and(|recorded| found.as_deref() != Some(recorded)) {
-        return None;
+        return Err(Lost::Build);
     }
     let read = rashomon_symbolize::with_object(path, |object| {
         let section = object.section_by_name(deep::DEPENDENCES);
         Ok(section.and_then(|section| Some((section.address(), section.data().ok()?.to_vec()))))
     });
-    read.ok().flatten()
+    read.map_err(|_| Lost::File)?.ok_or(Lost::Section)
 }

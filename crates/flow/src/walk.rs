@@ -1,26 +1,10 @@
 //! One thread's way through its activations' tables.
 
 use crate::table::{Op, Roots, Table};
+use crate::walked::Walked;
 use rashomon_units::{Bytes, Line, Lock, Meeting, Mode, Object, Register, Step, Thread};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
-
-/// What was left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Walked {
-    pub activations: u64,
-    pub segments: u64,
-    /// Accesses that have their place in a table.
-    pub placed: u64,
-    /// Accesses of code without tables.
-    pub outside: u64,
-    /// Accesses in tables that the recording does not have.
-    pub unseen: u64,
-    /// Activations that were left in another way than by a return.
-    pub left: u64,
-    /// Records that fit no activation.
-    pub misfits: u64,
-}
 
 /// Behind the registers of a table: what code without tables read during a call, and all that it knows; to exchange phis by.
 const READ: u32 = 0;

@@ -52,6 +52,12 @@ pub enum FaultKind {
     RecordLength { needed: usize, available: usize },
     #[error("call context {0} is used but not defined")]
     UndefinedContext(u32),
+    #[error("the counted loop at {0:#x} is used but not defined")]
+    UndefinedLoop(u64),
+    #[error("the definition of a counted loop is none")]
+    Loop,
+    #[error("a counted loop of {0} iterations")]
+    Iterations(u64),
 }
 
 /// A chunk that was found sound, and where its records lie in the file.

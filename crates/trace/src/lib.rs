@@ -8,6 +8,7 @@ mod conditions;
 pub mod control;
 mod control_provoke;
 mod convert;
+mod counted;
 pub mod crash;
 pub mod dump;
 pub mod error;

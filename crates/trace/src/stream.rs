@@ -4,6 +4,7 @@
 //! whole is *torn*: the writer was killed between two of its words. [`Reader`] says where that is; it is no fault.
 
 use crate::chunks::{Chunk, Chunks, Fault, FaultKind};
+use crate::counted::Counted;
 use rashomon_abi::compress::Model;
 use rashomon_abi::record::{self, AccessClass, MAX_ARGUMENTS, Op, SITE_BIAS};
 
@@ -138,6 +139,7 @@ pub struct Reader<'a> {
     /// Where the records of the current chunk ended before its end.
     stopped_at: Option<usize>,
     torn_at: Option<u64>,
+    counted: Counted,
 }
 
 impl<'a> Reader<'a> {
@@ -155,6 +157,7 @@ impl<'a> Reader<'a> {
             record: 0,
             stopped_at: None,
             torn_at: None,
+            counted: Counted::default(),
         }
     }
 
@@ -185,6 +188,12 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record>, Fault> {
         loop {
+            if self.counted.is_inside() {
+                match self.counted.next_record() {
+                    Some(record) => return Ok(Some(record)),
+                    None => continue,
+                }
+            }
             if self.position >= self.end {
                 return self.enter_next_chunk();
             }
@@ -207,7 +216,8 @@ impl<'a> Reader<'a> {
                     self.position += words;
                     match record {
                         Some(record) => return Ok(Some(record)),
-                        None => self.previous_site = record::low_of(word),
+                        None if kind == record::SITE => self.previous_site = record::low_of(word),
+                        None => {}
                     }
                 }
                 Ok(None) => self.tear(),
@@ -249,8 +259,8 @@ impl<'a> Reader<'a> {
         Ok(Some(Record::Context { number: 0 }))
     }
 
-    /// The record (`None`: a SITE record) and its length in words; `Ok(None)` for a torn one.
-    fn long_record(&self, word: u64, kind: u64) -> Result<Option<(Option<Record>, usize)>, FaultKind> {
+    /// The record (`None`: one that only the reader heeds) and its length in words; `Ok(None)` for a torn one.
+    fn long_record(&mut self, word: u64, kind: u64) -> Result<Option<(Option<Record>, usize)>, FaultKind> {
         let first = self.position;
         let available = self.end - first;
         let further = |words: usize| {
@@ -259,6 +269,17 @@ impl<'a> Reader<'a> {
         let low = record::low_of(word);
         let (record, words) = match kind {
             record::SITE => return Ok(Some((None, 1))),
+            record::COUNTED_DEFINITION | record::COUNTED => {
+                let words = match kind {
+                    record::COUNTED => self.counted.begin(&self.words, first, available)?,
+                    _ => self.counted.define(&self.words, first, available)?,
+                };
+                return match words {
+                    Some(words) => Ok(Some((None, words))),
+                    None if self.finished() => Err(FaultKind::Loop),
+                    None => Ok(None),
+                };
+            }
             record::CONTEXT => (Record::Context { number: low as u32 }, 1),
             record::ACTIVATION => (Record::Activation { process: record::top_of(word), table: low }, 1),
             record::SEGMENT => (Record::Segment { segment: low }, 1),

@@ -7,6 +7,7 @@
 //! are recorded ([`flow::begins`]), which each of them empties.
 
 use crate::detect;
+use crate::record::counted::{self, Plan, Told};
 use crate::record::{flow, recorder};
 use crate::system::thread::Runtime;
 use crate::system::tls::{self, caller, hot};
@@ -135,4 +136,61 @@ pub unsafe extern "C" fn __rashomon_resume(activation: u64, segment: u64) {
     {
         flow::resume(runtime.thread(), activation, segment);
     }
+}
+
+/// A counted loop is about to run. 1: all of it is told; else its hooks tell it, and what is not 0 asks for its sites.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn __rashomon_counted(_plan: *const u64, _iterations: u64, _bases: *const u64) -> u64 {
+    naked_asm!(
+        "mov rax, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+        "cmp qword ptr fs:[rax + {deep}], 0",
+        "je 1f",
+        "mov rcx, [rsp]",
+        "jmp {told}",
+        "1: xor eax, eax",
+        "ret",
+        deep = const tls::DEEP,
+        told = sym counted,
+    )
+}
+
+unsafe extern "C" fn counted(plan: *const u64, iterations: u64, bases: *const u64, place: u64) -> u64 {
+    let Some(runtime) = Runtime::try_enter() else { return 0 };
+    // SAFETY: the plugin's.
+    match unsafe { counted::tell(runtime.thread(), Plan::new(plan), iterations, bases, place) } {
+        Told::All => 1,
+        Told::No => 0,
+        Told::Undefined => place,
+    }
+}
+
+/// The same once more, with the sites of its accesses and what [`__rashomon_counted`] said.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __rashomon_counted_defined(
+    plan: *const u64,
+    iterations: u64,
+    bases: *const u64,
+    sites: *const u64,
+    place: u64,
+) -> u64 {
+    if place != 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        // SAFETY: the plugin's.
+        let told = unsafe {
+            let plan = Plan::new(plan);
+            counted::define(runtime.thread(), plan, bases, sites, place)
+                && counted::tell(runtime.thread(), plan, iterations, bases, place) == Told::All
+        };
+        return told.into();
+    }
+    0
+}
+
+/// The site of an access of a loop that has two versions: where this is called.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn __rashomon_site() -> u64 {
+    naked_asm!("mov rax, [rsp]", "ret")
 }

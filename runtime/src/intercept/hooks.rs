@@ -57,9 +57,12 @@ macro_rules! access_hooks {
     (@compare $bytes:ident) => { "mov edx, edi; and edx, 7; shl edx, 4; lea r8, [rip + {bytes}]; movdqa xmm2, [r8 + rdx]; \
         lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; por xmm1, xmm2; por xmm2, \
         fs:[rax + {covered}]; pand xmm1, [rcx + r9]" };
+    // Where the site comes from.
+    (@site caller) => { "mov rsi, [rsp]" };
+    (@site given) => { "" };
     (@second BYTES16) => { "pand xmm3, [rcx + r9 + 16]; pcmpeqd xmm3, xmm2; pmovmskb edx, xmm3; test edx, edx; jz 5f" };
     (@second $bytes:ident) => { "" };
-    ($($name:ident $class:ident $log2:literal $bytes:ident $slow:ident;)*) => { $(
+    ($site:ident: $($name:ident $class:ident $log2:literal $bytes:ident $slow:ident;)*) => { $(
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         #[unsafe(link_section = "rashomon_hooks")]
@@ -78,10 +81,10 @@ macro_rules! access_hooks {
                 access_hooks!(@second $bytes),
                 "ret",
                 "5:",
-                "mov rsi, [rsp]",
+                access_hooks!(@site $site),
                 "jmp {slow_detect}",
                 "4:",
-                "mov rsi, [rsp]",
+                access_hooks!(@site $site),
                 "dec qword ptr fs:[rax + {quantum}]",
                 "js 2f",
                 // `filter::slot`
@@ -178,6 +181,7 @@ macro_rules! access_hooks {
 }
 
 access_hooks! {
+    caller:
     __tsan_read1 READ 0 BYTES1 read1; __tsan_read2 READ 1 BYTES2 read2; __tsan_read4 READ 2 BYTES4 read4;
     __tsan_read8 READ 3 BYTES8 read8; __tsan_read16 READ 4 BYTES16 read16;
     __tsan_write1 WRITE 0 BYTES1 write1; __tsan_write2 WRITE 1 BYTES2 write2; __tsan_write4 WRITE 2 BYTES4 write4;
@@ -202,6 +206,16 @@ access_hooks! {
     __tsan_unaligned_read_write8 BOTH 3 BYTES8 write8; __tsan_unaligned_read_write16 BOTH 4 BYTES16 write16;
     __tsan_vptr_read READ 3 BYTES8 vptr_read;
     rashomon_vptr_written WRITE 3 BYTES8 vptr_write;
+}
+
+// Of loops that the compiler's plugin has given a second version (`deep`): the site is the second argument.
+access_hooks! {
+    given:
+    __rashomon_read1_at READ 0 BYTES1 read1; __rashomon_read2_at READ 1 BYTES2 read2; __rashomon_read4_at READ 2 BYTES4 read4;
+    __rashomon_read8_at READ 3 BYTES8 read8; __rashomon_read16_at READ 4 BYTES16 read16;
+    __rashomon_write1_at WRITE 0 BYTES1 write1; __rashomon_write2_at WRITE 1 BYTES2 write2;
+    __rashomon_write4_at WRITE 2 BYTES4 write4; __rashomon_write8_at WRITE 3 BYTES8 write8;
+    __rashomon_write16_at WRITE 4 BYTES16 write16;
 }
 
 /// A constructor stores the vtable pointer; storing the value that is there already is no race anybody means.

@@ -5,10 +5,12 @@
 
 pub mod chunk;
 pub mod connections;
+pub mod counted;
 pub mod external;
 pub mod filter;
 pub mod flow;
 pub mod frames;
+pub mod limit;
 pub mod origin;
 pub mod places;
 pub mod process_tree;

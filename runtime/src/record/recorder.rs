@@ -4,7 +4,7 @@
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
 use crate::detect;
-use crate::record::{chunk, filter, flow, frames, tree};
+use crate::record::{chunk, filter, flow, frames, limit, tree};
 use crate::system::memory::Map;
 use crate::system::registered::Registered;
 use crate::system::sys;
@@ -24,8 +24,8 @@ const MAX_CONTEXTS: u32 = 1 << 22;
 pub static PASSED: Registered<fn(&Thread)> = Registered::none();
 static ENABLED: AtomicU32 = AtomicU32::new(0);
 /// Bytes of full and closed chunks, before they are compressed.
-static BYTES: AtomicU64 = AtomicU64::new(0);
-static FULL: AtomicU32 = AtomicU32::new(0);
+pub(super) static BYTES: AtomicU64 = AtomicU64::new(0);
+pub(super) static FULL: AtomicU32 = AtomicU32::new(0);
 /// Serial mode: nothing is kept any more, as what happens is what happened before.
 static REPEATS: AtomicBool = AtomicBool::new(false);
 /// Operations since the last one at a place (operation and call site) where none had been. For the holder of the turn.
@@ -69,14 +69,7 @@ fn open_chunk(thread: &Thread) {
     match chunk::next(thread) {
         Ok(()) => {
             thread.written_context.set(u32::MAX);
-            let limit = config::word(control::field::TRACE_LIMIT);
-            let total = BYTES.load(Relaxed);
-            if limit != 0 && total > limit / 2 {
-                filter::run_short(thread);
-            }
-            if limit != 0 && total > limit && FULL.swap(1, AcqRel) == 0 {
-                header::note(note::TRUNCATED);
-            }
+            limit::watch(thread, BYTES.load(Relaxed));
         }
         Err(errno) => {
             header::unwritten(errno);
@@ -87,10 +80,7 @@ fn open_chunk(thread: &Thread) {
             }
         }
     }
-    if FULL.load(Relaxed) != 0 {
-        thread.keep_accesses.set(false);
-        thread.hot().deep.set(0);
-    }
+    limit::heed(thread);
 }
 
 /// The thread's last chunk.
@@ -201,7 +191,7 @@ fn define_context(thread: &Thread, (parent, number): (u32, u32), level: usize) {
 }
 
 /// Room for a record of `words` words with its context in front.
-fn reserve_with_context(thread: &Thread, words: usize) -> bool {
+pub(super) fn reserve_with_context(thread: &Thread, words: usize) -> bool {
     let hot = thread.hot();
     resolve_context(thread);
     if !reserve(thread, words + 2) {

@@ -113,6 +113,9 @@ pub struct Thread {
     pub written_context: Cell<u32>,
     pub contexts: Guarded<Map>,
     pub context_count: Cell<u32>,
+    /// Counted loops that its stream defines ([`crate::record::counted`]), and bytes that their records stand for.
+    pub counted: Guarded<Map>,
+    pub stood_for: Cell<u64>,
     pub context_path: Guarded<List<u32>>,
     pub keep_accesses: Cell<bool>,
     /// [`crate::record::tree`].
@@ -249,6 +252,7 @@ pub unsafe fn register_only(thread: &'static Thread, complete: impl FnOnce()) {
     thread.context_count.set(1);
     thread.ordinal.set(0);
     thread.contexts.with(Map::clear_and_free);
+    thread.counted.with(Map::clear_and_free);
     thread.context_path.with(|path| path.truncate(0));
     thread.allocations.with(Map::clear_and_free);
     for zero in [&thread.executed, &thread.executed_before_chunk, &thread.condition] {

@@ -3,11 +3,12 @@
 use super::trace::files::how_to_read;
 use super::trust::add_trusted;
 use super::{
-    NOTHING_FORCED, Ui, check_binaries, conclude, end_all_on_interruption, end_children_on_interruption, engine_of, open_store,
-    program_of, reporter, settings_of,
+    NOTHING_FORCED, Ui, check_binaries, conclude, declarations, end_all_on_interruption, end_children_on_interruption, engine_of,
+    open_store, program_of, reporter, settings_of,
 };
 use crate::arguments::{ConfirmOptions, PredictEngine, Reading, ReportOptions, TrustOptions};
 use crate::exit::Exit;
+use crate::progress::Reporter;
 use crate::terminal::show;
 use crate::waiting::Waiting;
 use anyhow::Result;
@@ -17,7 +18,9 @@ use rashomon_pipeline::analyse::agreement::Agreement;
 use rashomon_pipeline::analyse::imported::predict_file;
 use rashomon_pipeline::analyse::traces::each_trace;
 use rashomon_pipeline::check::analyse_session;
+use rashomon_pipeline::check::dependences::judge_dependences;
 use rashomon_pipeline::engines::{self, predict::Predict};
+use rashomon_pipeline::findings::declared::Declarations;
 use rashomon_pipeline::{Binaries, Case, Job, Observer as _, Progress, Settings, Tally};
 use rashomon_report::RunSummary;
 use std::path::{Path, PathBuf};
@@ -27,12 +30,14 @@ pub fn predict(
     ui: Ui,
     trace: Option<PathBuf>,
     (chosen, within): (Option<PredictEngine>, Duration),
+    correlated: Option<&Path>,
     reading: &Reading,
     trust: &TrustOptions,
     report: &ReportOptions,
 ) -> Result<Exit> {
     end_all_on_interruption();
-    let exit = predict_by(ui, trace.clone(), (engine_of(chosen), within), reading, trust, report)?;
+    let declared = declarations(correlated)?;
+    let exit = predict_by(ui, trace.clone(), (engine_of(chosen), within), &declared, reading, trust, report)?;
     if chosen == Some(PredictEngine::All) {
         let path = trace
             .as_deref()
@@ -58,12 +63,13 @@ fn predict_by(
     ui: Ui,
     trace: Option<PathBuf>,
     (engine, within): (Engine, Duration),
+    declared: &Declarations,
     reading: &Reading,
     trust: &TrustOptions,
     report: &ReportOptions,
 ) -> Result<Exit> {
     if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_pipeline::trace::HEADER_FILE).is_file()) {
-        return predict_session(ui, session, (engine, within), trust, report);
+        return predict_session(ui, session, (engine, within), declared, trust, report);
     }
     if let Some(file) = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-")) {
         return predict_imported(ui, file, (engine, within), reading, report);
@@ -83,11 +89,23 @@ fn predict_by(
     let mut case = Case::new(&job, &mut run, &mut reporter);
     engines::run(&mut Predict::default(), &mut case, Deadline::NEVER)?;
     job.tell_alike(&mut case.tally, case.observer)?;
-    let tally = case.tally;
+    let mut tally = case.tally;
+    let sessions: Vec<PathBuf> = (0..run.recordings.len() as u32).map(|number| store.recording(number)).collect();
+    let sessions: Vec<&Path> = sessions.iter().map(PathBuf::as_path).collect();
+    let (suspected, notes) = judge_dependences(&sessions, &symbols, declared, Deadline::within_if_any(within))?;
+    suspected.iter().try_for_each(|finding| store.write_finding(finding))?;
+    tell(notes, &mut tally, &mut reporter);
     let summary = job.summary(&run, &tally);
     store.write_summary(&summary)?;
     reporter.finish();
     conclude(ui, &store.findings()?, &summary, report)
+}
+
+fn tell(notes: Vec<String>, tally: &mut Tally, reporter: &mut Reporter) {
+    for note in notes {
+        reporter.progress(Progress::Note(&note));
+        tally.notes.push(note);
+    }
 }
 
 /// A recording outside a store: nothing is written, and nothing can be replayed.
@@ -95,13 +113,18 @@ fn predict_session(
     ui: Ui,
     session: &Path,
     within: (Engine, Duration),
+    declared: &Declarations,
     trust: &TrustOptions,
     report: &ReportOptions,
 ) -> Result<Exit> {
     let mut tally = Tally::default();
     let mut reporter = reporter(ui, report);
     reporter.progress(Progress::Until(Deadline::within_if_any(within.1)));
-    let findings = analyse_session(session, &Binaries::trusting(&trust.remembered()), within, &mut tally, &mut reporter)?;
+    let symbols = Binaries::trusting(&trust.remembered());
+    let mut findings = analyse_session(session, &symbols, within, &mut tally, &mut reporter)?;
+    let (suspected, notes) = judge_dependences(&[session], &symbols, declared, Deadline::within_if_any(within.1))?;
+    findings.extend(suspected);
+    tell(notes, &mut tally, &mut reporter);
     reporter.finish();
     let summary = RunSummary {
         recordings: 1,

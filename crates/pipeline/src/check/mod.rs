@@ -1,6 +1,7 @@
 //! The phases in a row, over one store.
 
 pub mod budget;
+pub mod dependences;
 pub mod leads;
 mod learning;
 pub mod novelty;

@@ -17,7 +17,8 @@ use crate::engines::portfolio::count;
 use crate::error::PipelineError;
 use crate::findings::atomicity::Sources;
 use crate::findings::compose::Composer;
-use crate::findings::declared::{Declared, of_program};
+use crate::findings::correlated::Unjudged;
+use crate::findings::declared::{Declared, declared_of, not_accessed, of_program};
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use crate::record::{RecordSettings, Scheduling, UnseenCalls, record};
@@ -29,7 +30,7 @@ use rashomon_event::{Deadline, EventIndex, Finding, FindingId, Grade, Schedule, 
 use rashomon_flow::judge;
 use rashomon_predict::atomicity::{Extended, of_correlated};
 use rashomon_trace::{LoadedTrace, Policy};
-use rashomon_units::{Bytes, ExtendedRace, Options, Side};
+use rashomon_units::{ExtendedRace, Options, Side};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub struct Correlated {
     outside: u64,
     /// Records that fit no table.
     misfits: u64,
+    /// What no table was known of.
+    unjudged: Unjudged,
     sets: usize,
     /// What is told of each set, by the names of its members.
     known: BTreeMap<String, Finding>,
@@ -83,7 +86,7 @@ fn has_tables(executable: &std::path::Path) -> bool {
 }
 
 impl Correlated {
-    const fn new() -> Self {
+    fn new() -> Self {
         Self {
             fits: None,
             made: 0,
@@ -91,6 +94,7 @@ impl Correlated {
             placed: 0,
             outside: 0,
             misfits: 0,
+            unjudged: Unjudged::default(),
             sets: 0,
             known: BTreeMap::new(),
             met: BTreeSet::new(),
@@ -275,6 +279,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Correlated {
         self.outside += judged.walked.outside;
         self.misfits += judged.walked.misfits;
         self.sets = self.sets.max(judged.sets.len());
+        composer.unjudged(&judged, &mut self.unjudged);
         let mut news = Vec::new();
         for race in &judged.races {
             let mut finding = composer.of_extended_race(race);
@@ -282,9 +287,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Correlated {
                 news.push((told.clone(), race));
                 continue;
             }
-            let overlaps = |one: &Bytes| race.members.iter().any(|member| member.start < one.end() && one.start < member.end());
-            let sets = declared.iter().zip(&ranges).filter(|(_, ranges)| ranges.iter().any(overlaps));
-            finding.notes.extend(sets.map(|(set, _)| format!("declared to belong together: {}", set.set)));
+            finding.notes.extend(declared_of(race, declared, &ranges));
             job.complete(&mut finding);
             job.store.write_finding(&finding)?;
             case.observer.progress(Progress::Decided(&finding));
@@ -308,11 +311,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Correlated {
                 "declared sets of variables are not judged: the program was not built with `rashomon cc --deep`".to_owned(),
             );
         }
-        let missing: Vec<&str> = self.missing.iter().flatten().map(String::as_str).collect();
-        if !missing.is_empty() {
-            let names = missing.join(", ");
-            notes.push(format!("declared to belong together, and no execution accessed a variable of that name: {names}"));
-        }
+        notes.extend(self.missing.as_ref().and_then(not_accessed));
+        notes.extend(self.unjudged.notes());
         notes.into_iter().for_each(|note| case.tally.note(note, case.observer));
         case.job.store.clear_scratch(NAME)
     }

@@ -4,15 +4,52 @@ use crate::findings::compose::Composer;
 use crate::findings::identity::{finding_id, place_key};
 use crate::findings::symbols::Symbols;
 use rashomon_event::{Address, ContextId, EventIndex, Evidence, Finding, FindingKind, Side, SiteId, ThreadId};
+use rashomon_flow::{Judged, Lost};
 use rashomon_units::{Bytes, Dependence, ExtendedRace, Line, Link, Reason, Side as Unit};
+use std::collections::BTreeMap;
 
 /// Members and dependences that are told.
 const MOST: usize = 6;
 /// Ranges of a set that are looked at for names, and bytes of each.
 const MOST_RANGES: usize = 16;
 const MOST_BYTES: usize = 1024;
+/// Places in the code that are looked at for files without tables.
+const MOST_PLACES: usize = 4096;
+
+/// What of a program cannot be judged: modules whose tables are not known, and source files that were compiled without the
+/// plugin, if others were compiled with it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unjudged {
+    lost: BTreeMap<String, Lost>,
+    /// Of source files, whether tables have accesses in them.
+    files: BTreeMap<String, bool>,
+}
+
+impl Unjudged {
+    pub fn notes(&self) -> Vec<String> {
+        let lost = self.lost.iter().map(|(path, why)| format!("correlated variables in {path} are not judged: {why}"));
+        let without: Vec<&str> = self.files.iter().filter(|(_, placed)| !**placed).map(|(file, _)| file.as_str()).collect();
+        let is_half_built = self.files.values().any(|placed| *placed) && !without.is_empty() && self.lost.is_empty();
+        let half = is_half_built.then(|| {
+            let (named, more) = (without[..without.len().min(MOST)].join(", "), without.len().saturating_sub(MOST));
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("built without --deep, so that correlated variables are not judged there: {named}{more}")
+        });
+        lost.chain(half).collect()
+    }
+}
 
 impl<S: Symbols + ?Sized> Composer<'_, S> {
+    /// Adds what an execution shows of it.
+    pub(crate) fn unjudged(&self, judged: &Judged, all: &mut Unjudged) {
+        all.lost.extend(judged.lost.iter().map(|(path, why)| (path.clone(), *why)));
+        for (line, is_outside) in judged.walked.places().take(MOST_PLACES) {
+            // The function that the code is of, not what was inlined into it.
+            let Some(file) = self.describer.site(SiteId(line.0)).pop().and_then(|frame| frame.file) else { continue };
+            *all.files.entry(file).or_default() |= !is_outside;
+        }
+    }
+
     pub(crate) fn of_extended_race(&self, race: &ExtendedRace) -> Finding {
         let named = |one: &Bytes| self.describer.data(Address(one.start), u64::from(one.len));
         let pieces: Vec<Bytes> = race.members.iter().take(MOST_RANGES).flat_map(|range| self.variables(range)).collect();

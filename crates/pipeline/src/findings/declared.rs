@@ -8,7 +8,7 @@ use crate::findings::compose::Composer;
 use crate::findings::symbols::Symbols;
 use object::{Object as _, ObjectSection as _};
 use rashomon_event::{Address, Deadline, ObjectKind};
-use rashomon_units::Bytes;
+use rashomon_units::{Bytes, ExtendedRace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -78,6 +78,24 @@ pub fn of_program(executable: &Path) -> Vec<Declared> {
         Ok(section.and_then(|section| section.data().ok()).map(|data| String::from_utf8_lossy(data).replace('\0', "\n")))
     });
     text.ok().flatten().map(|text| parse(&text).0).unwrap_or_default()
+}
+
+/// Of which declared sets a race is, as notes; `ranges`: their bytes.
+pub(crate) fn declared_of<'n>(
+    race: &'n ExtendedRace,
+    declared: &'n [Declared],
+    ranges: &'n [Vec<Bytes>],
+) -> impl Iterator<Item = String> + 'n {
+    let overlaps = |one: &Bytes| race.members.iter().any(|member| member.start < one.end() && one.start < member.end());
+    let sets = declared.iter().zip(ranges).filter(move |(_, ranges)| ranges.iter().any(overlaps));
+    sets.map(|(set, _)| format!("declared to belong together: {}", set.set))
+}
+
+/// Names in declarations that no execution had a variable of.
+pub(crate) fn not_accessed(missing: &BTreeSet<String>) -> Option<String> {
+    let names: Vec<&str> = missing.iter().map(String::as_str).collect();
+    let what = "declared to belong together, and no execution accessed a variable of that name";
+    (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
 }
 
 impl<S: Symbols + ?Sized> Composer<'_, S> {

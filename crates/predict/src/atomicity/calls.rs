@@ -3,13 +3,16 @@
 //! Traces tell the path of call sites that leads to an event, but no returns. A call is over when its thread does something
 //! outside of it: then the same path is another call. Limit: where a function is called again from the same place, and the thread
 //! did nothing in between that is recorded, both are taken for one call.
+//!
+//! How far apart two accesses are is counted from the functions that have their critical sections in them: how many calls lead
+//! from there to the lock or to the access, through a library's containers and guards, says nothing.
 
 use rashomon_event::{ContextId, ThreadId, Trace};
 
-/// How many calls lead from the function that has both accesses in it, or in what it calls, to each of them.
+/// How many calls lead from the function that has both sections in it, or in what it calls, to each of their functions.
 pub(super) const MOST_CALLS: usize = 2;
 
-/// What was called, and the number of the call: of an event's function first.
+/// What was called, and the number of the call: of the section's function first.
 pub(super) type Around = [Option<(ContextId, u32)>; MOST_CALLS + 1];
 
 /// Calls under way, by thread.
@@ -26,8 +29,9 @@ impl<'t> Calls<'t> {
         Self { trace, depths: depths(trace), open: vec![Vec::new(); trace.threads.len()], made: 0 }
     }
 
-    /// The thread is in `context` now.
-    pub fn around(&mut self, thread: ThreadId, context: ContextId) -> Around {
+    /// The thread is in `context` now, in a section that was begun in `begun`: the section's function is the innermost one that
+    /// has both.
+    pub fn around(&mut self, thread: ThreadId, context: ContextId, begun: ContextId) -> Around {
         let Some(open) = self.open.get_mut(thread.index()) else { return Around::default() };
         if open.last().is_none_or(|(innermost, _)| *innermost != context) {
             let mut new = Vec::new();
@@ -48,8 +52,19 @@ impl<'t> Calls<'t> {
                 open.push((context, self.made));
             }
         }
+        let mut at = begun;
+        let common = loop {
+            let depth = self.depths.get(at.index()).copied().unwrap_or_default();
+            if open.get(depth).is_some_and(|(other, _)| *other == at) {
+                break depth + 1;
+            }
+            match parent(self.trace, at) {
+                Some(outer) if depth > 0 => at = outer,
+                _ => break open.len(),
+            }
+        };
         let mut around = Around::default();
-        for (place, call) in around.iter_mut().zip(open.iter().rev()) {
+        for (place, call) in around.iter_mut().zip(open[..common].iter().rev()) {
             *place = Some(*call);
         }
         around

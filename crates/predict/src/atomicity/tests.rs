@@ -95,6 +95,33 @@ fn sections_of_two_calls_do_not_belong_together() {
     assert!(!near(true));
 }
 
+/// A container's member functions may call each other however deep: the section is where lock and access are.
+#[test]
+fn what_a_section_calls_is_not_counted() {
+    let near = |leaves_both: bool| {
+        let mut builder = TraceBuilder::with_threads(2);
+        for class in [AccessClass::Read, AccessClass::Write] {
+            section(&mut builder, ThreadId(0), &[(class, VARIABLES[0])]);
+        }
+        section(&mut builder, ThreadId(1), &[(AccessClass::Write, VARIABLES[0])]);
+        let mut trace = builder.build();
+        let accesses: Vec<EventIndex> = trace.indices().filter(|index| trace.event(*index).access().is_some()).collect();
+        let of = |parent, call| Context { parent: ContextId(parent), call: SiteId(call) };
+        // 1: has both, by calls of 2 and of 6; 5: four calls below 2; 7: a guard's function.
+        trace.contexts = vec![of(0, 0), of(0, 1), of(1, 2), of(2, 3), of(3, 4), of(4, 5), of(1, 6), of(2, 7)];
+        // The section of the look is in 2, or no function but the outermost has both.
+        let deep = if leaves_both { 5 } else { 7 };
+        for (access, [begun, made]) in accesses.iter().zip([[deep, 5], [6, 6]]) {
+            trace.events[access.index() - 1].context = ContextId(begun);
+            trace.events[access.index()].context = ContextId(made);
+            trace.events[access.index() + 1].context = ContextId(begun);
+        }
+        Units::of(&trace, Deadline::NEVER).are_near(accesses[0], accesses[1])
+    };
+    assert!(near(false));
+    assert!(!near(true));
+}
+
 /// Two threads that read both variables and write both, in two critical sections or in one.
 fn halves(sections: &[&[(AccessClass, Address)]]) -> Trace {
     let mut builder = TraceBuilder::with_threads(2);

@@ -176,8 +176,9 @@ impl Units {
         for index in deadline.bound(trace.indices()) {
             let event = trace.event(index);
             let Some(held) = open.get_mut(event.thread.index()) else { continue };
-            let around = calls.around(event.thread, event.context);
             units.synchronise(event, index, held);
+            let begun = held.last().map_or(event.context, |&(_, begin, _)| trace.event(begin).context);
+            let around = calls.around(event.thread, event.context, begun);
             let Some(access) = event.access().filter(|access| shared.contains(&access.address)) else { continue };
             let guards = held.iter().map(|&(lock, begin, after_wait)| (Guard::Lock(lock), begin, after_wait));
             let atomic = access.atomic.then_some((Guard::Atomic, index, false));
