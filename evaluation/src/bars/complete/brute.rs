@@ -43,6 +43,8 @@ struct State {
     /// Seconds of the program's own time that have passed by time-outs, and when each thread's timed step is over.
     now: u64,
     over: Vec<u64>,
+    /// To be cancelled where they come to a point for that.
+    cancelled: BTreeSet<usize>,
     /// Whose timed step is over.
     timed_out: BTreeSet<usize>,
 }
@@ -66,6 +68,7 @@ impl State {
             posted: 0,
             now: 0,
             over: vec![0; count],
+            cancelled: BTreeSet::new(),
             timed_out: BTreeSet::new(),
         }
     }
@@ -73,6 +76,7 @@ impl State {
     fn can_go_on(&self, program: &Program, thread: usize) -> bool {
         match (self.phases[thread], program.threads[thread].get(self.at[thread])) {
             (Phase::Unborn | Phase::Waits | Phase::Ends | Phase::Ended, _) => false,
+            (Phase::Ready, Some(step)) if self.cancelled.contains(&thread) && is_cancellation_point(*step) => true,
             (Phase::Woken, Some(Do::Wait(lock) | Do::TimedWait(lock))) | (_, Some(Do::Lock(lock))) => {
                 self.holders[*lock].is_none()
             }
@@ -108,9 +112,25 @@ impl State {
         out.into_iter().for_each(|thread| self.phases[thread] = Phase::Woken);
     }
 
+    /// A thread ends that comes to a cancellation point, or waits there; behind a wait for a condition it has the mutex.
+    fn is_cancelled(&mut self, step: Option<Do>, thread: usize) -> bool {
+        let Some(step) = step.filter(|step| is_cancellation_point(*step)) else { return false };
+        if !self.cancelled.contains(&thread) {
+            return false;
+        }
+        if let (Phase::Woken, Do::Wait(lock) | Do::TimedWait(lock)) = (self.phases[thread], step) {
+            self.holders[lock] = Some(thread);
+        }
+        self.phases[thread] = Phase::Ended;
+        true
+    }
+
     fn step(&mut self, program: &Program, thread: usize, found: &mut BTreeSet<Outcome>) {
         let body = &program.threads[thread];
         let at = self.at[thread];
+        if self.is_cancelled(body.get(at).copied(), thread) {
+            return;
+        }
         match body.get(at).copied() {
             None | Some(Do::EndThread) => self.phases[thread] = Phase::Ended,
             Some(Do::Read(variable)) => self.saw[thread].push(self.plain[variable]),
@@ -163,6 +183,12 @@ impl State {
                 self.joined[thread].extend(known);
                 self.joined[thread].insert(child);
             }
+            Some(Do::Cancel(child)) => {
+                self.cancelled.insert(child);
+                if self.phases[child] == Phase::Waits {
+                    self.stops_waiting(child);
+                }
+            }
             Some(Do::Sleep | Do::Detach | Do::EndProcess) => {}
         }
         self.timed_out.remove(&thread);
@@ -201,10 +227,14 @@ impl State {
         self.now = self.now.max(self.over[thread]);
         self.timed_out.insert(thread);
         if self.phases[thread] == Phase::Waits {
-            self.waiting.iter_mut().for_each(|waiting| waiting.retain(|other| *other != thread));
-            self.phases[thread] = Phase::Woken;
+            self.stops_waiting(thread);
         }
         true
+    }
+
+    fn stops_waiting(&mut self, thread: usize) {
+        self.waiting.iter_mut().for_each(|waiting| waiting.retain(|other| *other != thread));
+        self.phases[thread] = Phase::Woken;
     }
 
     /// Those that are left, if nobody ends the process.
@@ -213,6 +243,10 @@ impl State {
         let ends = self.phases.contains(&Phase::Ends);
         (!ends).then(|| Outcome::Blocked((0..self.at.len()).filter(left).collect()))
     }
+}
+
+const fn is_cancellation_point(step: Do) -> bool {
+    matches!(step, Do::Sleep | Do::Take | Do::TimedTake | Do::Wait(_) | Do::TimedWait(_))
 }
 
 /// What all schedules lead to. The end of the process is as late as can be: an earlier one shows a beginning of the same.

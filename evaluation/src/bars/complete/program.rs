@@ -38,6 +38,8 @@ pub enum Do {
     Sleep,
     Create(usize),
     Join(usize),
+    /// Of a thread that its creator joins later, and that itself creates none.
+    Cancel(usize),
     /// Nobody will join this one, which is the thread itself.
     Detach,
     /// Out of a called function.
@@ -111,6 +113,13 @@ impl Program {
             if draw.below(4) == 0 {
                 threads[thread].insert(0, Do::Detach);
             } else if !matches!(threads[parent].last(), Some(Do::EndThread | Do::EndProcess)) {
+                let is_leaf = !threads[thread].iter().any(|step| matches!(step, Do::Create(_)));
+                if is_leaf && draw.below(4) == 0 {
+                    let at = draw.below(threads[parent].len() + 1);
+                    // Behind what others of the same creator need: their handles.
+                    let behind = threads[parent].iter().rposition(|step| matches!(step, Do::Create(_))).map_or(0, |last| last + 1);
+                    threads[parent].insert(at.max(behind), Do::Cancel(thread));
+                }
                 threads[parent].push(Do::Join(thread));
             }
             threads[parent].insert(0, Do::Create(thread));
@@ -180,6 +189,7 @@ impl Program {
             Do::Sleep => "usleep(1);".into(),
             Do::Create(child) => format!("pthread_create(handle({child}), 0, body{child}, p);"),
             Do::Join(child) => format!("pthread_join(*handle({child}), 0); joined({thread}, {child});"),
+            Do::Cancel(child) => format!("pthread_cancel(*handle({child}));"),
             Do::Detach => "pthread_detach(pthread_self());".into(),
             Do::EndThread => "pthread_exit(p);".into(),
             Do::EndProcess => format!("ends({thread}); exit(0);"),
