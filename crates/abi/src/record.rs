@@ -30,9 +30,9 @@
 //! | [`COUNTED`] | iterations of such a loop | 0 | the loop | iterations, each other base |
 //!
 //! **Counted loops.** An operation is the first word of a [`SEGMENT`] or of an access: its top bits are the number of a base, its
-//! low bits what the address grows by in each iteration, as a signed number. Fixed bases are the first ones. A [`COUNTED`] record stands for what its operations
-//! tell: so many times all of them in their order, and then once more those that come before the exit. A definition holds for the
-//! rest of the stream; a later one of the same loop replaces it.
+//! low bits what the address grows by in each iteration, as a signed number. Fixed bases are the first ones. A [`COUNTED`] record
+//! stands for what its operations tell: so many times all of them in their order, and then once more those that come before the
+//! exit. A definition holds for the rest of the stream; a later one of the same loop replaces it.
 //!
 //! A *site* is the return address of the call into the runtime: the instruction after the access. Context number 0 is the
 //! thread's start routine without callers. Every chunk starts afresh: previous site 0, and a `CONTEXT` before the first record
@@ -97,8 +97,8 @@ pub mod counted {
     pub const MOST_ACCESSES: u64 = 1 << 22;
     /// Set in numbers and bases of these records: so none that was written is zero.
     pub const WRITTEN: u64 = 1 << 63;
-    /// Words of a plan before its operations: of those before the exit, and of all, `accesses:32 (high) | operations:32 (low)`; `fixed:32
-    /// (high) | bases:32 (low)`, the first ones of which are told with the plan.
+    /// Words of a plan before its operations: of those before the exit, and of all, `accesses:32 (high) | operations:32 (low)`;
+    /// `fixed:32 (high) | bases:32 (low)`, the first ones of which are told with the plan.
     pub const PLAN_WORDS: usize = 3;
 }
 

@@ -117,7 +117,8 @@ impl Program {
                 if is_leaf && draw.below(4) == 0 {
                     let at = draw.below(threads[parent].len() + 1);
                     // Behind what others of the same creator need: their handles.
-                    let behind = threads[parent].iter().rposition(|step| matches!(step, Do::Create(_))).map_or(0, |last| last + 1);
+                    let behind =
+                        threads[parent].iter().rposition(|step| matches!(step, Do::Create(_))).map_or(0, |last| last + 1);
                     threads[parent].insert(at.max(behind), Do::Cancel(thread));
                 }
                 threads[parent].push(Do::Join(thread));
