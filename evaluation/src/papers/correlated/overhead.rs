@@ -53,10 +53,15 @@ pub fn run(options: &Options, tool: &Path, compilers: &Compilers, folder: &Path)
         let mut command = Command::new(tool);
         command.args([wrapper, "--deep", "-O2", "-g", "-pthread"]).arg(&source).arg("-o").arg(&deep).arg("-lm");
         succeed(&mut command)?;
-        // A recording with all accesses has to fit on the disk.
-        let arguments = program.small;
+        // As in `spine`: the start of the tool does not count for much.
+        let arguments = if options.quick { program.small } else { &[] };
         let (mut native, mut sanitizer, mut helgrind, mut recorded) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let store = folder.join("deep-store");
+        let record = |store: &Path| {
+            let mut command = Command::new(tool);
+            command.args(["--quiet", "record", "--dependences", "--trace-limit", "0", "--timeout", "0", "--output"]).arg(store);
+            command
+        };
         for run in 0..if options.quick { 1 } else { RUNS } {
             native.push(measure::run(Command::new(&built.native).args(arguments))?);
             sanitizer.push(measure::run(Command::new(&built.sanitizer).args(arguments))?);
@@ -67,10 +72,11 @@ pub fn run(options: &Options, tool: &Path, compilers: &Compilers, folder: &Path)
             if store.exists() {
                 std::fs::remove_dir_all(&store).with_context(|| format!("cannot remove {}", store.display()))?;
             }
-            let mut command = Command::new(tool);
-            command.args(["--quiet", "record", "--dependences", "--trace-limit", "0", "--timeout", "0", "--output"]).arg(&store);
-            recorded.push(measure::run(command.arg("--").arg(&deep).args(arguments))?);
+            recorded.push(measure::run(record(&store).arg("--").arg(&deep).args(arguments))?);
         }
+        // All of a recording has to fit into memory to be judged.
+        std::fs::remove_dir_all(&store).with_context(|| format!("cannot remove {}", store.display()))?;
+        measure::run(record(&store).arg("--").arg(&deep).args(program.small))?;
         let (steps, analysis, with_walk) = judge(&store)?;
         rows.push(Row {
             name: program.name,
