@@ -102,7 +102,7 @@ fn not_decided(source: &str, options: &[&str], loss: &str) {
     place.rashomon(&record);
     let said = format!("not decided, as it was not recorded: {loss}");
     place.rashomon(&["csp", "export", "store", "--output", "model.csp"]).expect(0, &[&said]);
-    let enforced = place.rashomon(&["--quiet", "csp", "enforce", "--budget", "1", "store"]);
+    let enforced = place.rashomon(&["csp", "enforce", "--budget", "1", "store"]);
     assert!(enforced.err.contains(&said), "{enforced}");
 }
 
@@ -159,7 +159,7 @@ fn what_is_open_is_said_quietly() {
     let place = Place::new();
     place.compile("program", &program_text("measured/listing1.c"));
     place.rashomon(&["record", "--output", "store", "--", "./program"]).expect(0, &[]);
-    let enforced = place.rashomon(&["--quiet", "csp", "enforce", "--budget", "0", "store"]);
+    let enforced = place.rashomon(&["csp", "enforce", "--budget", "0", "store"]);
     assert!(enforced.err.contains("undecided: there was no time for more (--budget) ("), "{enforced}");
     assert!(enforced.err.contains(" states seen)"), "{enforced}");
 }

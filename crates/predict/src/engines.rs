@@ -2,7 +2,7 @@
 
 use crate::candidates::Candidates;
 use crate::deadlocks;
-use crate::deciders::{Decision, Question, can_decide, named};
+use crate::deciders::{Decision, Question, begins_waits, can_decide, named};
 use crate::index::Index;
 use crate::options::Options;
 use rashomon_event::{CandidateKind, EventIndex, Mode, Trace, WitnessLevel};
@@ -119,7 +119,10 @@ fn opinion(engine: Engine, question: &Question<'_, '_>, goals: &[EventIndex]) ->
     let mut last = Decision::Undecided;
     let deciders = engine.deciders().iter().filter_map(|name| named(name));
     for decider in deciders.filter(|&decider| can_decide(decider, question, goals)) {
-        last = decider.decide(question, goals);
+        last = match decider.decide(question, goals) {
+            Decision::Witness(order) if !begins_waits(question, goals, &order) => Decision::Undecided,
+            decision => decision,
+        };
         if matches!(last, Decision::Witness(_) | Decision::Refuted) {
             break;
         }

@@ -15,7 +15,7 @@
 
 use crate::candidates::Candidates;
 use crate::deadlocks;
-use crate::deciders::{Decision, Question, Stage, asked, can_decide};
+use crate::deciders::{Decision, Question, Stage, asked, begins_waits, can_decide};
 use crate::index::Index;
 use crate::maximal;
 pub use crate::options::Options;
@@ -164,6 +164,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         for decider in asked(self.question.options, stage).filter(|&decider| can_decide(decider, &self.question, goals)) {
             let decision = decider.decide(&self.question, goals);
             match decision {
+                Decision::Witness(order) if !begins_waits(&self.question, goals, &order) => last = Some(Decision::Undecided),
                 Decision::Witness(_) | Decision::Refuted => return (decision, decider.name()),
                 Decision::Ordered if last != Some(Decision::Undecided) => last = Some(Decision::Ordered),
                 Decision::Ordered | Decision::Undecided => last = Some(Decision::Undecided),
@@ -189,7 +190,8 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
 
     fn by_value(&self, goals: &[EventIndex]) -> Option<Vec<EventIndex>> {
         let options = self.question.options;
-        maximal::by_value(self.question.valued_facts()?, goals, &options.maximal, options.deadline)
+        let order = maximal::by_value(self.question.valued_facts()?, goals, &options.maximal, options.deadline);
+        order.filter(|order| begins_waits(&self.question, goals, order))
     }
 
     fn races(&mut self, unordered: Vec<SitePair>, suspects: Vec<SitePair>) {

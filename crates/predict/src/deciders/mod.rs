@@ -89,6 +89,21 @@ pub fn can_decide(decider: &dyn Decider, question: &Question<'_, '_>, goals: &[E
     decider.knows_waits() || !goals.iter().any(is_wait)
 }
 
+/// Whether each goal that is the end of a condition wait can come next behind this order: its wait begins before the signal that
+/// ends it. Whoever knows of waits sees to that in most orders, but not in those that it finds by changing others.
+pub fn begins_waits(question: &Question<'_, '_>, goals: &[EventIndex], order: &[EventIndex]) -> bool {
+    let index = question.index;
+    let place = |event: EventIndex| order.iter().position(|&one| one == event);
+    goals.iter().all(|&goal| {
+        let EventKind::WaitEnd { woken_by: Some(signal), .. } = index.trace.event(goal).kind else { return true };
+        let (thread, at) = index.place(goal);
+        let before = &index.threads[thread as usize][..at as usize];
+        let begins = |event: &&EventIndex| matches!(index.trace.event(**event).kind, EventKind::WaitBegin { .. });
+        let begin = before.iter().rev().find(begins).and_then(|&begin| place(begin));
+        begin.zip(place(signal)).is_some_and(|(begin, signal)| begin < signal)
+    })
+}
+
 /// When a decider is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
