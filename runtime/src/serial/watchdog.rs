@@ -5,7 +5,7 @@
 use crate::serial::clock::{self, NEVER};
 use crate::serial::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wake, live};
 use crate::serial::{deadlock, elastic, linger, nudge, replay, standstill, world};
-use crate::system::memory::List;
+use crate::system::memory::{List, Spare};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{NO_THREAD, State, Thread, by_number, known};
 use crate::system::{config, header, signals};
@@ -13,6 +13,9 @@ use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{divergence, field};
 
+/// Memory for what the thread polls, mapped before it runs: when a thread comes to run is chance, and what it mapped then would
+/// lie where the program has just unmapped something, in some executions.
+static FILES: Spare<PollFile> = Spare::new();
 static STARTED: AtomicU32 = AtomicU32::new(0);
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 const TICK_MS: i32 = 20;
@@ -87,6 +90,8 @@ pub fn start() {
         };
         EVENT.store(event as i32, Release);
     }
+    // SAFETY: the thread does not run yet, and nobody else starts it.
+    unsafe { FILES.put(List::with_room_for(1)) };
     signals::with_all_blocked(|| crate::system::real::create_unobserved(run));
 }
 
@@ -95,7 +100,8 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
     let mut still = 0;
     let mut left = 0;
     let mut idle_since = None;
-    let mut files: List<PollFile> = List::new();
+    // SAFETY: for this thread alone.
+    let mut files = unsafe { FILES.take() };
     loop {
         files.truncate(0);
         files.push(PollFile { file: EVENT.load(Relaxed), events: 1, returned: 0 });
