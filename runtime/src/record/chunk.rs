@@ -89,7 +89,7 @@ pub fn next(thread: &Thread) -> Result<(), isize> {
     // SAFETY: as above.
     let words = unsafe { words(thread.chunk.get()) };
     words[CHUNK_USED_WORD..].fill(0);
-    // The last chunk is in the file twice until here. Nothing of the header is written before the records are zero.
+    // Until the index changes, the last chunk is in the file twice, and what is here counts for nothing.
     core::sync::atomic::fence(Release);
     words[1] = (thread.chunk_index.get() as u64) << 32 | thread.number.get() as u64;
     words[0] = CHUNK_MAGIC;
