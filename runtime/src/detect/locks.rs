@@ -334,10 +334,15 @@ pub fn repaired(address: u64) {
     }
 }
 
-/// libc refuses to work with a lock.
+/// libc refuses to work with a lock: it was never made, or is destroyed. The attempt reads the lock like any other use, so that
+/// one without order behind the destruction is a race with it. Each attempt is judged: none is a repetition of an allowed one.
 pub fn invalid(thread: &mut Own, address: u64, site: u64) {
     if libraries::leaves_out(site) {
         return;
+    }
+    if lock_edges() && thread.hot().ignored.get() == 0 {
+        let reference = local::reference_of_call(thread, site, true);
+        access::access_as(thread, address, 1, How::atomic(true), reference);
     }
     let stack = local::call_stack(thread, site);
     let object = objects::get(address, || stack);
