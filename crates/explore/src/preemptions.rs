@@ -13,6 +13,11 @@
 //! known what it depends on (files), nothing is remembered. Without a bound ([`UNBOUNDED`]) neither the thread that ran nor the
 //! number of preemptions matters.
 //!
+//! **Sleep sets** (P. Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", LNCS 1032, 1996, §5.2) take
+//! the place of states where there is no bound: of the schedules that differ in the order of independent steps one is executed to
+//! its end. With a bound they would be wrong, as the one that is executed may have more preemptions than the one that is not.
+//! They need the dependences of every step. So the first step of which they are not known begins the search anew, without them.
+//!
 //! **Hints.** What a search does by itself behind its decisions costs nothing. Without a preferred thread that is never a
 //! preemption. With one, turns that it takes are free, as in delay bounding (M. Emmi, S. Qadeer, Z. Rakamarić, "Delay-Bounded
 //! Scheduling", POPL 2011), where a schedule costs what it deviates from a deterministic scheduler: no schedule costs more than
@@ -22,7 +27,7 @@
 //! the same states. Cost: of the order of (steps)^c; one list of decisions a schedule still to be tried. Limit: lists beyond
 //! [`MAX_PLANNED`] are dropped, and the search is then not exhaustive.
 
-use crate::dependence::Order;
+use crate::dependence::{Order, is_opaque};
 use crate::file::End;
 use crate::log::Log;
 use crate::search::{Plan, Search};
@@ -41,11 +46,20 @@ pub const UNBOUNDED: usize = usize::MAX;
 /// Steps and their order; the thread that ran, with a bound; threads that can go on, and those passed over.
 type State = (u128, Option<u32>, u64, u64);
 
-/// A list of decisions, and how many preemptions they make.
+/// A list of decisions, how many preemptions they make, and which threads are asleep at the last of them.
 #[derive(Clone, Debug, Default)]
 struct Planned {
     decisions: Vec<u32>,
     cost: usize,
+    asleep: u64,
+}
+
+/// A list that was given and is not learned yet.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    cost: usize,
+    /// Given before the search began anew: what it leads to is planned from the beginning.
+    stale: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -54,13 +68,13 @@ pub struct PreemptionBounding {
     bound: usize,
     current: VecDeque<Planned>,
     next: VecDeque<Planned>,
-    /// What the lists cost that were given and are not learned yet.
-    given: VecDeque<usize>,
+    given: VecDeque<Given>,
     planned: usize,
     dropped: bool,
     executed: u64,
     /// With the fewest preemptions that led there.
     states: Option<HashMap<State, usize>>,
+    sleeps: bool,
 }
 
 impl PreemptionBounding {
@@ -76,12 +90,23 @@ impl PreemptionBounding {
             dropped: false,
             executed: 0,
             states: None,
+            sleeps: false,
         }
     }
 
-    /// The same, without those that only lead to states from which everything was tried.
+    /// The same, without those that only lead to states from which everything was tried, or, if there is no bound, that only
+    /// order independent steps in another way.
     pub fn remembering(most: usize) -> Self {
-        Self { states: Some(HashMap::new()), ..Self::new(most) }
+        Self { states: Some(HashMap::new()), sleeps: most == UNBOUNDED, ..Self::new(most) }
+    }
+
+    /// Goes on without sleep sets.
+    fn begins_anew(&mut self) {
+        self.sleeps = false;
+        self.current = [Planned::default()].into();
+        self.next.clear();
+        self.planned = 0;
+        self.given.iter_mut().for_each(|given| given.stale = true);
     }
 
     /// Whether everything that follows from a state was, or will be, tried with as few preemptions. If not, the caller sees to
@@ -116,32 +141,41 @@ impl Search for PreemptionBounding {
             self.bound += 1;
             std::mem::swap(&mut self.current, &mut self.next);
         }
-        let Planned { decisions, cost } = self.current.pop_front()?;
+        let Planned { decisions, cost, asleep } = self.current.pop_front()?;
         self.planned -= decisions.len();
-        self.given.push_back(cost);
-        Some(Plan::of(decisions))
+        self.given.push_back(Given { cost, stale: false });
+        Some(Plan { asleep, ..Plan::of(decisions) })
     }
 
     fn learn(&mut self, plan: &Plan, log: &Log, end: End) {
         self.executed += 1;
-        let spent = self.given.pop_front().unwrap_or(0);
-        self.dropped |= !matches!(end, End::None | End::Held) || !log.has_whole_sets();
+        let given = self.given.pop_front().unwrap_or(Given { cost: 0, stale: false });
+        if given.stale {
+            return;
+        }
+        let whole = matches!(end, End::None | End::Held) || end == End::Asleep && self.sleeps;
+        self.dropped |= !whole || !log.has_whole_sets();
         if !log.has_whole_sets() {
             return;
         }
+        if self.sleeps && log.steps.iter().any(|step| is_opaque(&step.does.operation)) {
+            self.begins_anew();
+            return;
+        }
         let decisions = log.decisions();
-        let states = if self.states.is_some() { Order::of(log).states() } else { Vec::new() };
+        let states = if self.states.is_some() && !self.sleeps { Order::of(log).states() } else { Vec::new() };
         for (at, step) in log.steps.iter().enumerate().skip(plan.decisions.len()) {
             let ran = at.checked_sub(1).map(|before| log.steps[before].thread);
-            let (ran, paid) = if self.most == UNBOUNDED { (None, 0) } else { (ran, spent) };
+            let (ran, paid) = if self.most == UNBOUNDED { (None, 0) } else { (ran, given.cost) };
             if let Some(&state) = states.get(at)
                 && self.is_known((state, ran, step.enabled, step.waiting), paid)
             {
                 break;
             }
-            let among = step.enabled & !step.waiting;
+            let mut asleep = if self.sleeps { step.asleep | 1 << step.thread } else { 0 };
+            let among = step.enabled & !step.waiting & !asleep;
             for thread in (0..64).filter(|&thread| thread != step.thread && among >> thread & 1 != 0) {
-                let cost = spent + usize::from(log.is_preemption(at, thread));
+                let cost = given.cost + usize::from(log.is_preemption(at, thread));
                 if cost > self.most {
                     continue;
                 }
@@ -151,8 +185,13 @@ impl Search for PreemptionBounding {
                 }
                 let list: Vec<u32> = decisions[..at].iter().copied().chain([thread]).collect();
                 self.planned += list.len();
-                let planned = Planned { decisions: list, cost };
-                if cost <= self.bound { self.current.push_back(planned) } else { self.next.push_back(planned) }
+                let planned = Planned { decisions: list, cost, asleep };
+                if cost <= self.bound {
+                    self.current.push_back(planned)
+                } else {
+                    self.next.push_back(planned)
+                }
+                asleep |= if self.sleeps { 1 << thread } else { 0 };
             }
         }
     }

@@ -45,6 +45,8 @@ pub static CHANGES: [AtomicU64; MAX_CHANGES] = [const { AtomicU64::new(u64::MAX)
 pub static LOWEST: AtomicU64 = AtomicU64::new(pct::LOWEST);
 /// Repeated polls, with nothing changed in between, after which a thread is passed over.
 pub const POLLS: u32 = 3;
+/// Steps without a new place that such a thread still makes before the process ends.
+const POLLS_AT_END: u32 = 16;
 /// Accesses in a row, none of them a step, after which a thread is passed over.
 pub const ACCESSES_WITHOUT_STEP: i64 = 1 << 20;
 /// Places that a thread polls and that are remembered: a loop that waits polls few.
@@ -444,15 +446,16 @@ pub fn process_ends(thread: &Thread) {
     ENDING.store(true, Relaxed);
 }
 
-/// The end of the process is made when nobody else goes on: what the others do before it, an earlier end would only hide. Takes
-/// it from those who can be chosen, or them; false: time passed, and somebody woke up.
+/// The end of the process is made when nobody else goes on: what the others do before it, an earlier end would only hide. Whoever
+/// does the same a few times over may be about to do something else. Takes it from those who can be chosen, or them; false: time passed, and somebody woke up.
 fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
     let of = known;
     if !ENDING.load(Relaxed) || !enabled.as_slice().iter().any(|&number| is_at_end(of(number))) {
         return true;
     }
     let goes_on = |thread: &Thread| {
-        !is_at_end(thread) && !thread.serial().explore.waiting.get() && !thread.serial().linger.passed_over.get()
+        let polls = thread.serial().explore.waiting.get() && linger::stays(thread, POLLS_AT_END);
+        !is_at_end(thread) && !polls && !thread.serial().linger.passed_over.get()
     };
     let others = enabled.as_slice().iter().any(|&number| goes_on(of(number)));
     if !others {

@@ -181,6 +181,11 @@ pub fn step(thread: &Thread, place: u64, steps: u32) -> bool {
     linger.passed_over.get() || OVER.load(Relaxed)
 }
 
+/// Whether a thread has made so many steps since it came to a new place.
+pub fn stays(thread: &Thread, steps: u32) -> bool {
+    thread.serial().linger.same.get() >= steps
+}
+
 /// Whether a policy is to pass a thread over that can run.
 pub fn passes_over(thread: &Thread) -> bool {
     thread.serial().linger.ends.get() || on() && (thread.serial().linger.passed_over.get() || OVER.load(Relaxed))

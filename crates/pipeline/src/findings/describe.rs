@@ -10,8 +10,8 @@ use crate::findings::symbols::Symbols;
 use rashomon_abi::record::{descriptor_at, sync_source};
 use rashomon_event::finding::{HeldLock, Origin};
 use rashomon_event::{
-    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, Object, ObjectKind, Side, SiteId,
-    ThreadId, Trace,
+    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, Object, ObjectKind, Side, Site,
+    SiteId, ThreadId, Trace,
 };
 use rashomon_report::text::names::function as short_function;
 use rashomon_trace::{FrameRecord, LoadedTrace, SyncKind, SyncObjects};
@@ -73,7 +73,12 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     /// Innermost first.
     pub fn stack(&self, site: SiteId, context: ContextId) -> Vec<Frame> {
         let callers = self.trace.callers(context);
-        let mut frames: Vec<Frame> = std::iter::once(site).chain(callers).flat_map(|site| self.site(site)).collect();
+        // What the runtime says of itself, such as the end of the process, is done at no place of its own: its caller's stands.
+        let own = Some(site).filter(|site| !is_nowhere(self.trace.site(*site)));
+        let mut frames: Vec<Frame> = own.into_iter().chain(callers).flat_map(|site| self.site(site)).collect();
+        if frames.is_empty() {
+            frames = self.site(site);
+        }
         // How libc comes to call main or a thread's start routine is of no interest.
         while frames.len() > 1 && frames.last().is_some_and(is_start_code) {
             frames.pop();
@@ -361,6 +366,10 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     pub fn trace(&self) -> &'a Trace {
         self.trace
     }
+}
+
+fn is_nowhere(site: &Site) -> bool {
+    site.address == 0
 }
 
 fn is_start_code(frame: &Frame) -> bool {

@@ -126,5 +126,8 @@ impl Look<'_> {
 
 fn folded_words(frames: &[Frame]) -> String {
     let many = if frames.len() == 1 { "" } else { "s" };
-    format!("… {} frame{many} of libraries", frames.len())
+    // The program's own code may have been compiled without -g.
+    let unknown = frames.iter().any(|frame| frame.line.is_none() && !frame.module.contains(".so"));
+    let whose = if unknown { "of libraries or without line numbers" } else { "of libraries" };
+    format!("… {} frame{many} {whose}", frames.len())
 }
