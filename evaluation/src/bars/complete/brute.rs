@@ -1,7 +1,8 @@
 //! All schedules of a small program, state by state: what a correct exploration has to reach.
 //!
 //! It knows nothing of exploration but what its documentation says of the program's world: nobody wakes up by himself, a signal
-//! lets out who waits longest, a sleep may end at any time, and other time-outs come when nobody can go on, the first one first.
+//! lets out who waits longest, a sleep may end at any time, and other time-outs come when nobody can go on, the first one first,
+//! also while the process is about to end.
 
 use super::program::{Do, LOCKS, Program, VARIABLES};
 use std::collections::{BTreeSet, HashSet};
@@ -223,7 +224,7 @@ impl State {
             _ => false,
         };
         let next = (0..self.at.len()).filter(is_timed).min_by_key(|thread| self.over[*thread]);
-        let Some(thread) = next.filter(|_| !self.phases.contains(&Phase::Ends)) else { return false };
+        let Some(thread) = next else { return false };
         self.now = self.now.max(self.over[thread]);
         self.timed_out.insert(thread);
         if self.phases[thread] == Phase::Waits {
