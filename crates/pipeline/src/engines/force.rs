@@ -183,8 +183,10 @@ impl Force {
         unit.case.observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
         let before = lead.finding.clone();
         let confirmed = job.confirm_one(&mut unit.prover, &mut lead, &mut unit.case.gathered, unit.case.run);
-        self.executions += unit.count();
-        self.forced += 1;
+        let executions = unit.count();
+        self.executions += executions;
+        // Of some no schedule is known.
+        self.forced += u64::from(executions > 0);
         let late = unit.prover.forcing.deadline.is_over() && !is_proven(&lead.finding) && !is_proven(&before);
         if late || confirmed.is_err() {
             // The end of the budget ended it, or it could not be tried: that says nothing about the finding.

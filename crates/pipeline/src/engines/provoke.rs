@@ -166,7 +166,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
             let executions = count(self.told.executions, "execution");
             format!("{} provoked in {executions}", count(self.told.targets, "racing pair"))
         });
-        let open = (self.check && self.told.open > 0).then(|| format!("{} not provoked", count(self.told.open, "other pair")));
+        let open = self.check && self.told.open > 0;
+        let open = open.then(|| format!("{} that provocation did not show", count(self.told.open, "racing pair")));
         Account { tried, left: open, ..Account::default() }
     }
 }
