@@ -3,7 +3,7 @@
 use crate::common::bar::Bar;
 use crate::common::table::Table;
 use rashomon_event::{
-    Access, AccessClass, Address, CandidateKind, EventIndex, EventKind, LockMode, Trace, Witness, WitnessLevel,
+    Access, AccessClass, Address, CandidateKind, Deadline, EventIndex, EventKind, LockMode, Trace, Witness, WitnessLevel,
 };
 use rashomon_order::{SharedMemory, hybrid};
 use rashomon_predict::Options as Prediction;
@@ -16,7 +16,10 @@ use rashomon_testkit::random::large;
 use rashomon_testkit::{Features, Rules, Shape, enumerate, random, reachable};
 use rashomon_witness::Checker;
 use serde::Serialize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long either engine may take for a large trace: what is left then is undecided.
+const DECIDING: Duration = Duration::from_secs(90);
 
 /// Pairs of events of small traces.
 #[derive(Debug, Default, Serialize)]
@@ -161,10 +164,12 @@ fn cost(threads: u32, events: usize) -> Cost {
     let pairs: Vec<(EventIndex, EventIndex)> = hybrid(&trace, &memory, 4).iter().flat_map(|pair| pair.pairs.clone()).collect();
     let begin = Instant::now();
     let model = Model::new(&trace, Atomics::Kept);
+    let limits = Limits { deadline: Deadline::within(DECIDING), ..Limits::default() };
     let found: Vec<_> =
-        pairs.iter().map(|&(first, second)| find(&model, &[first, second], Window::whole(&model), &Limits::default())).collect();
+        pairs.iter().map(|&(first, second)| find(&model, &[first, second], Window::whole(&model), &limits)).collect();
     let seconds = begin.elapsed().as_secs_f64();
-    let (index, options) = (Index::new(&trace, &memory), Prediction::default());
+    let options = Prediction { deadline: Deadline::within(DECIDING), ..Prediction::default() };
+    let index = Index::new(&trace, &memory);
     let question = Question::new(&index, &memory, &options);
     let begin = Instant::now();
     let exact: Vec<Decision> = named("exact")
