@@ -1,6 +1,6 @@
-// Molecules of three atoms that attract each other, all pairs of them, in the manner of water-nsquared: each thread takes the pairs
-// of its own molecules, sums up the forces on both for itself, and adds these to the molecules, each under its lock; barriers
-// separate the phases of a step.
+// Molecules of three atoms that attract each other, all pairs of them, in the manner of water-nsquared: each thread takes the
+// pairs of its own molecules, sums up the forces on both for itself, and adds these to the molecules, each under its lock;
+// barriers separate the phases of a step.
 // Usage: water [MOLECULES [STEPS [THREADS]]]
 // Check: action equals reaction: forces are whole numbers, and their sum is zero.
 // Seeded race: the potential energy is added up under no lock.

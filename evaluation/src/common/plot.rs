@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use std::path::Path;
 
 /// Told apart by colour-blind readers too (Okabe and Ito).
-const COLOURS: [RGBColor; 9] = [
+const COLOURS: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -16,6 +16,7 @@ const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 0, 0),
     RGBColor(170, 160, 40),
     RGBColor(130, 130, 130),
+    RGBColor(120, 60, 20),
 ];
 const PANEL: (u32, u32) = (380, 270);
 const FONT: &str = "sans-serif";
@@ -110,7 +111,8 @@ fn draw_panel(panel: &Panel, names: &[&str], area: &Area<'_>) -> Result<(), Box<
     for (depth, (name, values)) in panel.lines.iter().enumerate().rev() {
         let colour = colour(names.iter().position(|known| known == name).unwrap_or(0));
         let line = values.iter().enumerate().map(|(at, value)| (at as f64, *value));
-        chart.draw_series(LineSeries::new(line, colour.stroke_width(2 + depth as u32)).point_size(2 + depth as u32))?;
+        let width = 2 + depth as u32 / 2;
+        chart.draw_series(LineSeries::new(line, colour.stroke_width(width)).point_size(width))?;
     }
     Ok(())
 }

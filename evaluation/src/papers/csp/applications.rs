@@ -257,9 +257,8 @@ impl Row {
         let pairs = hybrid(trace, &memory, 4);
         let candidates: Vec<(EventIndex, EventIndex)> = pairs.iter().flat_map(|pair| pair.pairs.iter().copied()).collect();
         let limits = Limits { deadline: Deadline::within(DECIDING), ..Limits::default() };
-        let answer = |&(first, second): &(EventIndex, EventIndex)| {
-            find(&model, &[first, second], Window::whole(&model), &limits).answer
-        };
+        let answer =
+            |&(first, second): &(EventIndex, EventIndex)| find(&model, &[first, second], Window::whole(&model), &limits).answer;
         let answers: Vec<Answer> = candidates.iter().map(answer).collect();
         self.checking += begin.elapsed().as_secs_f64();
         let objects = Objects::new(trace);

@@ -54,6 +54,8 @@ impl Point {
 
 /// The refinement of terms, by how many threads do the same. It counts no steps.
 const TERMS: &str = "threads, as terms";
+/// Of the reductions of terms.
+const NEITHER: &str = "neither, of terms";
 /// Pairs of states, and terms made, after which it is left undecided.
 const OF_TERMS: usize = 1_000_000;
 
@@ -162,7 +164,7 @@ fn of_terms(quick: bool) -> Vec<Point> {
         ("all", csp::reduce::Reductions::ALL),
         ("no partial order", csp::reduce::Reductions { partial_order: false, symmetry: true }),
         ("no symmetry", csp::reduce::Reductions { partial_order: true, symmetry: false }),
-        ("none of these three", csp::reduce::Reductions::NONE),
+        (NEITHER, csp::reduce::Reductions::NONE),
     ];
     let mut points = Vec::new();
     for at in if quick { 1..=2 } else { 1..=4 } {
@@ -322,21 +324,23 @@ pub fn draw(file: &Path, points: &[Point]) -> Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
-    let row = |y: &'static str, value: fn(&Point) -> f64| {
-        let of = |against: &'static str| {
+    let all = [STEPS, "threads", ALIKE, "window", TERMS];
+    let row = |columns: &[&'static str], y: &'static str, value: fn(&Point) -> f64| {
+        let of = |&against: &&'static str| {
             let here = || points.iter().filter(move |point| point.against == against);
             let of = |name: &str| here().filter(|point| point.reductions == name).map(value).collect();
-            let lines = VARIANTS.iter().map(|variant| (variant.name.to_owned(), of(variant.name))).collect();
+            let names = VARIANTS.iter().map(|variant| variant.name).chain([NEITHER]);
+            let lines = names.map(|name| (name.to_owned(), of(name))).collect();
             let ticks = here().filter(|point| point.reductions == ALL.name).map(|point| point.at).collect();
             Panel { x: against, y, ticks, lines }
         };
-        vec![of(STEPS), of("threads"), of(ALIKE), of("window"), of(TERMS)]
+        columns.iter().map(of).collect::<Vec<_>>()
     };
     // Of values that span decades, the logarithms are drawn.
     let rows = [
-        row("log10 ms per pair", |point| (1000.0 * per_pair(point, point.seconds)).max(1e-4).log10()),
-        row("log10 states per pair", |point| (1.0 + per_pair(point, point.states as f64)).log10()),
-        row("log10 steps per pair", |point| (1.0 + per_pair(point, point.tried as f64)).log10()),
+        row(&all, "log10 ms per pair", |point| (1000.0 * per_pair(point, point.seconds)).max(1e-4).log10()),
+        row(&all, "log10 states per pair", |point| (1.0 + per_pair(point, point.states as f64)).log10()),
+        row(&all[..4], "log10 steps per pair", |point| (1.0 + per_pair(point, point.tried as f64)).log10()),
     ];
     plot::draw(file, "Cost of a model", &rows)
 }

@@ -181,8 +181,7 @@ pub fn bars(rows: &[Row], whole: bool) -> Vec<Bar> {
     let found: usize = rows.iter().map(Row::found).sum();
     let invented: usize = rows.iter().map(Row::invented).sum();
     let clean = rows.iter().filter(|row| row.bugs.is_empty()).count();
-    let failed: Vec<String> =
-        rows.iter().filter_map(|row| Some(format!("{}: {}", row.program, row.failed.as_ref()?))).collect();
+    let failed: Vec<String> = rows.iter().filter_map(|row| Some(format!("{}: {}", row.program, row.failed.as_ref()?))).collect();
     let mut bars = vec![Bar::holds("every program is measured", failed.is_empty(), bar::all_but(&failed, rows.len()))];
     bars.push(Bar::holds(
         "programs without the bug: nothing of its kind is proven",

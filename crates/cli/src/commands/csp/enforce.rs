@@ -116,8 +116,9 @@ fn line(found: &Counterexample) -> String {
 fn open(enforced: &Enforced) -> Option<String> {
     let limits = (enforced.undecided > 0).then(|| format!("{} candidates reached a limit", enforced.undecided));
     let time = enforced.cut_short.then(|| String::from("there was no time for more (--budget)"));
-    let parallel = (enforced.parallel > 0)
-        .then(|| format!("recordings of threads that ran in parallel have no model, {} (--policy records others)", enforced.parallel));
+    let parallel = (enforced.parallel > 0).then(|| {
+        format!("recordings of threads that ran in parallel have no model, {} (--policy records others)", enforced.parallel)
+    });
     let open: Vec<String> = limits.into_iter().chain(time).chain(parallel).collect();
     (!open.is_empty()).then(|| format!("undecided: {} ({} states seen)", open.join("; "), enforced.states))
 }
