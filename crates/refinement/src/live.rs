@@ -6,9 +6,9 @@
 //! before matters to the next steps of these (persistent sets; P. Godefroid, *Partial-Order Methods for the Verification of
 //! Concurrent Systems*, 1996, §4.2-4.4). Traces have no cycles, so every state in which nobody can go on is reached all the same.
 //!
-//! Locks whose sections contain nothing but accesses matter to nobody: whoever holds one can go on and release it, so none is held
-//! where nobody can go on, and a thread before such a section has gone through it there. On the way to that state it may as well
-//! do so at once, since its section and what the others do in between do not change each other.
+//! Locks whose sections contain nothing but accesses matter to nobody: whoever holds one can go on and release it, so none is
+//! held where nobody can go on, and a thread before such a section has gone through it there. On the way to that state it may as
+//! well do so at once, since its section and what the others do in between do not change each other.
 //!
 //! Guarantee: each order found leads to such a state of the model. [`Live::complete`]: all of them were seen; else a limit was
 //! reached, and there may be others. As everywhere in the model, values are ignored: a thread that would not wait in the program
