@@ -100,7 +100,7 @@ impl Run<'_> {
         part: &'static str,
         measure: impl FnOnce() -> Result<Option<T>>,
         bars: impl FnOnce(&T) -> Vec<Bar>,
-        print: impl FnOnce(&T) -> Result<()>,
+        print: impl FnOnce(&T),
     ) -> Result<()> {
         if !self.selected.wants(part) {
             return Ok(());
@@ -114,7 +114,7 @@ impl Run<'_> {
             Ok(Some(figures)) => {
                 if !self.json {
                     println!("\n{part}: {seconds:.1} s");
-                    print(&figures)?;
+                    print(&figures);
                 }
                 (serde_json::to_value(&figures)?, bars(&figures))
             }
@@ -130,20 +130,22 @@ impl Run<'_> {
     fn models(&mut self, options: &Options) -> Result<()> {
         let quick = options.selecting.quick;
         let of_listing = || listing::listing(&workspace::build_tool()?).map(Some);
-        self.part(LISTING, of_listing, listing::Listing::bars, |listing| Ok(listing.print()))?;
-        self.part(TERMS, || terms::algebra(quick).map(Some), terms::Algebra::bars, |terms| Ok(terms.print()))?;
+        self.part(LISTING, of_listing, listing::Listing::bars, listing::Listing::print)?;
+        self.part(TERMS, || terms::algebra(quick).map(Some), terms::Algebra::bars, terms::Algebra::print)?;
         let agreement = || Ok(Some(models::agreement(quick)));
-        self.part(SMALL, agreement, models::Agreement::bars, |agreement| Ok(agreement.print()))?;
+        self.part(SMALL, agreement, models::Agreement::bars, models::Agreement::print)?;
         let costs = || Ok(Some(models::costs(quick)));
-        self.part(LARGE, costs, |costs| models::bars(costs), |costs| Ok(models::print(costs)))?;
+        self.part(LARGE, costs, |costs| models::bars(costs), |costs| models::print(costs))?;
         let rows = || Ok(Some(windows::rows(quick)));
-        self.part(WINDOWS, rows, |rows| windows::bars(rows), |rows| Ok(windows::print(rows)))?;
-        let points = || Ok(Some(scaling::points(quick)));
+        self.part(WINDOWS, rows, |rows| windows::bars(rows), |rows| windows::print(rows))?;
+        let points = || {
+            let points = scaling::points(quick);
+            scaling::draw(&options.plot, &points)?;
+            Ok(Some(points))
+        };
         let print = |points: &Vec<scaling::Point>| {
             scaling::print(points);
-            scaling::draw(&options.plot, points)?;
             println!("drawn in {}", options.plot.display());
-            Ok(())
         };
         self.part(SCALING, points, |points| scaling::bars(points), print)
     }
@@ -152,9 +154,9 @@ impl Run<'_> {
         let only = self.selected.of_programs();
         let rows = || Ok(Some(scenarios::rows(only, quick)?).filter(|rows| !rows.is_empty()));
         let is_whole = only.is_none() && !quick;
-        self.part(PROGRAMS, rows, |rows| scenarios::bars(rows, is_whole), |rows| Ok(scenarios::print(rows)))?;
+        self.part(PROGRAMS, rows, |rows| scenarios::bars(rows, is_whole), |rows| scenarios::print(rows))?;
         let rows = || Ok(Some(applications::rows(only, quick)?).filter(|rows| !rows.is_empty()));
-        self.part(APPLICATIONS, rows, |rows| applications::bars(rows), |rows| Ok(applications::print(rows)))
+        self.part(APPLICATIONS, rows, |rows| applications::bars(rows), |rows| applications::print(rows))
     }
 }
 
@@ -212,8 +214,8 @@ mod tests {
     #[test]
     fn a_part_that_fails_is_a_bar_missed() {
         let mut run = Run { selected: Selected::new(None), json: true, parts: Vec::new() };
-        run.part(SMALL, || bail!("no memory"), |(): &()| Vec::new(), |&()| Ok(())).unwrap();
-        run.part(LARGE, || Ok(None), |(): &()| Vec::new(), |&()| Ok(())).unwrap();
+        run.part(SMALL, || bail!("no memory"), |(): &()| Vec::new(), |&()| ()).unwrap();
+        run.part(LARGE, || Ok(None), |(): &()| Vec::new(), |&()| ()).unwrap();
         assert_eq!(run.parts.len(), 1);
         assert!(!bar::all_met(&run.parts[0].bars) && run.parts[0].bars[0].found == "no memory");
     }

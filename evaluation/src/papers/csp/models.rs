@@ -7,7 +7,7 @@ use rashomon_event::{
 };
 use rashomon_order::{SharedMemory, hybrid};
 use rashomon_predict::Options as Prediction;
-use rashomon_predict::deciders::{Decision, Question, named};
+use rashomon_predict::deciders::{Decider, Decision, Question, named};
 use rashomon_predict::index::Index;
 use rashomon_refinement::facts::Atomics;
 use rashomon_refinement::model::Model;
@@ -33,6 +33,9 @@ pub struct Agreement {
     rejected: usize,
     /// Pairs with a correct reordering by the exact engine that the search does not have.
     missed: usize,
+    /// The same of the maximal-causality engine, and pairs of which it and the exact one say different things.
+    missed_maximal: usize,
+    engines_differ: usize,
     /// Pairs that only values forbid: the exact engine refutes them, and the search has an order.
     despite_values: usize,
     deadlocks: usize,
@@ -75,7 +78,7 @@ impl Agreement {
         let memory = SharedMemory::new(trace);
         let (index, options) = (Index::new(trace, &memory), Prediction::default());
         let question = Question::new(&index, &memory, &options);
-        let exact = named("exact");
+        let (exact, maximal) = (named("exact"), named("maximal"));
         let begin = Instant::now();
         let model = Model::new(trace, Atomics::Free);
         self.seconds += begin.elapsed().as_secs_f64();
@@ -98,11 +101,16 @@ impl Agreement {
                 let witness = Witness { candidate, order, level: WitnessLevel::Synchronisation };
                 self.rejected += usize::from(checker.check(&witness).is_err());
             }
-            match exact.map(|exact| exact.decide(&question, &[first, second])) {
-                Some(Decision::Witness(_)) => self.missed += usize::from(!found),
-                Some(Decision::Refuted) => self.despite_values += usize::from(found),
-                _ => {}
-            }
+            let has = |decider: Option<&dyn Decider>| match decider.map(|decider| decider.decide(&question, &[first, second])) {
+                Some(Decision::Witness(_)) => Some(true),
+                Some(Decision::Refuted) => Some(false),
+                _ => None,
+            };
+            let (exact, maximal) = (has(exact), has(maximal));
+            self.missed += usize::from(exact == Some(true) && !found);
+            self.despite_values += usize::from(exact == Some(false) && found);
+            self.missed_maximal += usize::from(maximal == Some(true) && !found);
+            self.engines_differ += usize::from(exact.zip(maximal).is_some_and(|(one, other)| one != other));
         }
         for cycle in &expected.deadlocks {
             let found = matches!(search(cycle), Answer::Order(_));
@@ -117,6 +125,12 @@ impl Agreement {
             none("pairs of which refinement and brute force say different things", self.differ, self.pairs),
             none("deadlocks that brute force has and refinement has not", self.deadlocks_missed, self.deadlocks),
             none("races by the exact engine that refinement misses", self.missed, self.races),
+            none("races by the maximal-causality engine that refinement misses", self.missed_maximal, self.races),
+            none(
+                "pairs of which the exact and the maximal-causality engine say different things",
+                self.engines_differ,
+                self.pairs,
+            ),
             none("orders that the checker rejects", self.rejected, self.races),
         ]
     }
