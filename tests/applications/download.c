@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PARTS = 3, PART = 4096, PIECE = 512 };
+enum { PARTS = 4, PART = 32768, PIECE = 256 };
 #ifndef SEEDED
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #endif
@@ -35,7 +35,7 @@ static void *download(void *argument) {
     int server = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(server, (struct sockaddr *)&address, sizeof address) || write(server, &part, sizeof part) < 0) return NULL;
     while (got < PART) {
-        ssize_t more = read(server, &file[part * PART + got], PART - got);
+        ssize_t more = read(server, &file[part * PART + got], PIECE);
         if (more <= 0) break;
         got += more;
 #ifdef SEEDED

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { EDGE = 4, MOST_BLOCKS = 16, MOST_THREADS = 16 };
+enum { EDGE = 16, MOST_BLOCKS = 24, MOST_THREADS = 16 };
 typedef double block[EDGE][EDGE];
 static block *blocks[MOST_BLOCKS][MOST_BLOCKS], originals[MOST_BLOCKS][MOST_BLOCKS];
 static int count = 4, threads = 3;

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { LENGTH = 600, DEPTH = 3 };
+enum { LENGTH = 600, DEPTH = 4 };
 #ifndef SEEDED
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #endif

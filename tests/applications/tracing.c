@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THREADS = 3, ROUNDS = 40, SIZE = 8 };
+enum { THREADS = 3, ROUNDS = 200, SIZE = 8 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int on = 1, registered, log_length;
-static int log_lines[THREADS * ROUNDS];
+static int log_lines[(THREADS + 1) * ROUNDS];
 
 struct buffer {
     int number, length, lines[SIZE];
@@ -53,6 +53,7 @@ static void *work(void *unused) {
 int main(void) {
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, NULL);
+    work(NULL);
     pthread_mutex_lock(&lock);
     on = 0;
     pthread_mutex_unlock(&lock);

@@ -17,7 +17,7 @@ pub enum Exit {
     Findings,
     /// The recorded program did not end by itself: the time limit or a deadlock ended it.
     NotEnded,
-    /// Recording or analysis failed.
+    /// Recording or analysis failed. `csp`: something is undecided, and nothing else found.
     Failed,
     /// The program is there but cannot be executed.
     NotExecutable,
@@ -68,7 +68,7 @@ Exit codes:
     2  wrong usage
    66  --fail-on is met (default: something is proven)
   124  the recorded program did not end by itself (time limit, deadlock)
-  125  recording or analysis failed
+  125  recording or analysis failed; csp: undecided
   126  the program cannot be executed
   127  the program was not found
   130  interrupted (Ctrl-C); what was decided is in the store";

@@ -153,15 +153,41 @@ fn what_came_too_late_is_said() {
     );
 }
 
-/// Without time nothing is decided, and that is said however little is printed; nothing confirmed is no verdict then.
+/// `csp enforce` on a recording of that program with so many seconds: exit code 125, and why, quietly or not.
+fn undecided(source: &str, budget: &str) {
+    let place = Place::new();
+    place.compile("program", source);
+    place.rashomon(&["record", "--output", "store", "--", "./program"]);
+    let arguments = ["csp", "enforce", "--json", "orders.json", "--budget", budget, "store"];
+    let tool = env!("CARGO_BIN_EXE_rashomon");
+    for enforced in [place.rashomon(&arguments), place.run(place.command(tool, &arguments))] {
+        let enforced = enforced.expect(125, &["undecided: there was no time for more (--budget) (", " states seen)"]);
+        let report = std::fs::read_to_string(place.path("orders.json")).unwrap();
+        assert!(report.contains("\"cut_short\": true") && report.contains("\"counterexamples\": []"), "{report} {enforced}");
+    }
+}
+
+/// Without time nothing is decided; nothing confirmed is no verdict then.
 #[test]
 fn what_is_open_is_said_quietly() {
+    undecided(&program_text("measured/listing1.c"), "0");
+}
+
+/// A recording has its own clock, and sleeps for no time.
+#[test]
+fn an_order_whose_execution_has_no_time_is_undecided() {
+    let sleeping = program_text("measured/listing1.c").replacen("int main(void) {", "int main(void) { sleep(60);", 1);
+    assert!(sleeping.contains("sleep(60)"));
+    undecided(&format!("#include <unistd.h>\n{sleeping}"), "3");
+}
+
+#[test]
+fn threads_that_ran_in_parallel_are_undecided() {
     let place = Place::new();
     place.compile("program", &program_text("measured/listing1.c"));
-    place.rashomon(&["record", "--output", "store", "--", "./program"]).expect(0, &[]);
-    let enforced = place.rashomon(&["csp", "enforce", "--budget", "0", "store"]);
-    assert!(enforced.err.contains("undecided: there was no time for more (--budget) ("), "{enforced}");
-    assert!(enforced.err.contains(" states seen)"), "{enforced}");
+    place.rashomon(&["record", "--policy", "free", "--output", "store", "--", "./program"]);
+    let enforced = place.rashomon(&["csp", "enforce", "store"]);
+    enforced.expect(125, &["undecided: recordings of threads that ran in parallel have no model, 1 "]);
 }
 
 #[test]

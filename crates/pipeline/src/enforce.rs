@@ -181,8 +181,11 @@ impl Enforced {
                 self.cut_short = true;
                 break;
             }
-            let mut found = with.execute((process, trace), &one)?;
-            if let Some(near) = one.near.as_ref().filter(|_| !found.outcome.is_confirmed() && !with.deadline.is_over()) {
+            let Some(mut found) = with.execute((process, trace), &one)? else {
+                self.cut_short = true;
+                break;
+            };
+            if let Some(near) = one.near.as_ref().filter(|_| !found.outcome.is_confirmed()) {
                 let names = names_of(trace, near);
                 let near = Planned {
                     about: one.about.clone(),
@@ -192,9 +195,10 @@ impl Enforced {
                     near: None,
                     ..one
                 };
-                let again = with.execute((process, trace), &near)?;
-                if again.outcome.is_confirmed() {
-                    found = again;
+                match with.execute((process, trace), &near)? {
+                    Some(again) if again.outcome.is_confirmed() => found = again,
+                    Some(_) => {}
+                    None => self.cut_short = true,
                 }
             }
             told(&found);
@@ -314,7 +318,12 @@ fn about(trace: &Trace, objects: &Objects, kind: &CandidateKind) -> String {
 }
 
 impl Enforcement<'_> {
-    fn execute(&self, (process, trace): (&ProcessPath, &Trace), planned: &Planned) -> Result<Counterexample, PipelineError> {
+    /// `None`: the end of the time for everything came first, and that says nothing about the order.
+    fn execute(
+        &self,
+        (process, trace): (&ProcessPath, &Trace),
+        planned: &Planned,
+    ) -> Result<Option<Counterexample>, PipelineError> {
         let order = order_of(trace, &planned.steps);
         let mut program = self.program.clone();
         let mut flags = Flags::of_environment();
@@ -349,7 +358,10 @@ impl Enforcement<'_> {
             _ => Outcome::Infeasible,
         };
         let confirmed = outcome.is_confirmed();
-        Ok(Counterexample {
+        if !confirmed && execution.ending == Ending::TimedOut && self.deadline.is_over() {
+            return Ok(None);
+        }
+        Ok(Some(Counterexample {
             about: planned.about.clone(),
             object: planned.object.clone(),
             steps: planned.names.clone(),
@@ -358,7 +370,7 @@ impl Enforcement<'_> {
             why,
             places: if confirmed { races.into_iter().chain(deadlocks).collect() } else { BTreeSet::new() },
             milliseconds: u64::try_from(execution.duration.as_millis()).unwrap_or(u64::MAX),
-        })
+        }))
     }
 }
 

@@ -6,6 +6,10 @@
 //! before matters to the next steps of these (persistent sets; P. Godefroid, *Partial-Order Methods for the Verification of
 //! Concurrent Systems*, 1996, §4.2-4.4). Traces have no cycles, so every state in which nobody can go on is reached all the same.
 //!
+//! Locks whose sections contain nothing but accesses matter to nobody: whoever holds one can go on and release it, so none is
+//! held where nobody can go on, and a thread before such a section has gone through it there. On the way to that state it may as
+//! well do so at once, since its section and what the others do in between do not change each other.
+//!
 //! Guarantee: each order found leads to such a state of the model. [`Live::complete`]: all of them were seen; else a limit was
 //! reached, and there may be others. As everywhere in the model, values are ignored: a thread that would not wait in the program
 //! waits here.
@@ -46,6 +50,7 @@ pub fn live(model: &Model<'_>, most: usize, limits: &Limits, partial_order: bool
         state: State::new(model, everything, Vec::new()),
         limits,
         partial_order,
+        harmless: harmless(model),
         seen: FxHashSet::default(),
         known: BTreeSet::new(),
         found: Vec::new(),
@@ -58,10 +63,46 @@ pub fn live(model: &Model<'_>, most: usize, limits: &Limits, partial_order: bool
     Live { stuck: found, complete, states, steps }
 }
 
+/// Per lock, whether each of its acquisitions is followed by its release, and neither is part of a wait or can be held up.
+fn harmless(model: &Model<'_>) -> Vec<bool> {
+    let mut harmless = vec![true; model.locks.len()];
+    for (thread, steps) in model.steps.iter().enumerate() {
+        let begins = |at: usize| model.begun_by(thread, at as u32).is_some();
+        let mut entered = None;
+        for (at, step) in steps.iter().enumerate() {
+            let released = match step.effect {
+                Effect::Release { lock, mode } => Some((lock, mode)),
+                _ => None,
+            };
+            if let Some((lock, _)) = released.filter(|_| released != entered || begins(at)) {
+                harmless[lock as usize] = false;
+            }
+            if let Some((lock, _)) =
+                entered.filter(|_| released != entered || begins(at) || !model.needs(thread, at as u32).is_empty())
+            {
+                harmless[lock as usize] = false;
+            }
+            entered = None;
+            if let Effect::Acquire { lock, mode, wait } = step.effect {
+                entered = Some((lock, mode));
+                if wait.is_some() || begins(at) {
+                    harmless[lock as usize] = false;
+                }
+            }
+        }
+        if let Some((lock, _)) = entered {
+            harmless[lock as usize] = false;
+        }
+    }
+    harmless
+}
+
 struct Search<'m, 't, 'l> {
     state: State<'m, 't>,
     limits: &'l Limits,
     partial_order: bool,
+    /// Per lock, whether all its sections contain nothing but accesses.
+    harmless: Vec<bool>,
     seen: FxHashSet<Box<[u32]>>,
     known: BTreeSet<Vec<EventIndex>>,
     found: Vec<Stuck>,
@@ -163,6 +204,7 @@ impl Search<'_, '_, '_> {
         let model = self.state.model;
         let Some(step) = self.state.next(thread) else { return };
         match step.effect {
+            Effect::Acquire { lock, .. } if self.harmless[lock as usize] => {}
             Effect::Acquire { lock, mode, .. } => {
                 for other in self.state.still_using(&model.locks, lock, mode) {
                     add(other);

@@ -58,6 +58,12 @@ pub fn finish(report: &impl Serialize, bars: &[Bar], json: bool, print_text: imp
     Ok(print(bars))
 }
 
+/// How many of all are there, and what is said of each that is not.
+pub fn all_but(failed: &[String], all: usize) -> String {
+    let said: String = failed.iter().map(|one| format!("; {one}")).collect();
+    format!("{} of {all}{said}", all - failed.len())
+}
+
 pub fn all_met(bars: &[Bar]) -> bool {
     bars.iter().all(|bar| bar.met || bar.stretch)
 }

@@ -28,7 +28,8 @@ pub enum CspCommand {
     /// and with the online detector beside it.
     ///
     /// Only synchronisation is held until its turn. A race that the detector reports confirms the order, and so does a deadlock
-    /// of the program; an order that the program leaves is infeasible. Exit code 66: one is confirmed.
+    /// of the program; an order that the program leaves is infeasible. Exit code 66: one is confirmed. 125: none is, and
+    /// something is undecided, as a limit or the time ended it.
     #[command(after_help = examples::CSP_ENFORCE)]
     Enforce {
         /// The store with the recordings. Default: the latest.

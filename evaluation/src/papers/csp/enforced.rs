@@ -1,11 +1,16 @@
 //! Orders of synchronisation enforced in parallel with the detector beside them (§2.3): `rashomon csp enforce` on a store.
 
+use crate::common::races;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How long one command of the tool may take. Those with a budget end long before; the others take seconds.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// What came of the orders of one store.
 #[derive(Debug, Default, Serialize)]
@@ -24,14 +29,21 @@ pub struct Enforced {
     pub seconds: f64,
 }
 
+/// Runs the tool, which reads nothing, and gives what it says on standard error. A time limit bounds it; how it ends does not
+/// matter, as commands that find something end with a code of their own.
+pub fn said_by(tool: &mut Command) -> Result<String> {
+    let execution = races::execute(tool.stdin(Stdio::null()), LONGEST)?;
+    let late = if execution.status.is_none() { format!("ended after {} s\n", LONGEST.as_secs()) } else { String::new() };
+    Ok(late + &execution.said)
+}
+
 /// `budget`: seconds.
 pub fn enforced(tool: &Path, store: &Path, budget: &str) -> Result<Enforced> {
     let file = store.with_extension("enforced");
     let mut enforce = Command::new(tool);
     enforce.args(["--quiet", "csp", "enforce", "--budget", budget, "--json"]).arg(&file).arg(store);
-    let ended = enforce.stdin(Stdio::null()).output().context("cannot start the tool")?;
-    let text =
-        std::fs::read(&file).with_context(|| format!("enforcing left no report\n{}", String::from_utf8_lossy(&ended.stderr)))?;
+    let said = said_by(&mut enforce)?;
+    let text = std::fs::read(&file).with_context(|| format!("enforcing left no report\n{said}"))?;
     let report: Value = serde_json::from_slice(&text).context("the report of enforcing")?;
     let mut all = Enforced { seconds: report["enforcing"].as_f64().unwrap_or(0.0), ..Enforced::default() };
     let mut places = BTreeSet::new();

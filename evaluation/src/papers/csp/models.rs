@@ -3,11 +3,11 @@
 use crate::common::bar::Bar;
 use crate::common::table::Table;
 use rashomon_event::{
-    Access, AccessClass, Address, CandidateKind, EventIndex, EventKind, LockMode, Trace, Witness, WitnessLevel,
+    Access, AccessClass, Address, CandidateKind, Deadline, EventIndex, EventKind, LockMode, Trace, Witness, WitnessLevel,
 };
 use rashomon_order::{SharedMemory, hybrid};
 use rashomon_predict::Options as Prediction;
-use rashomon_predict::deciders::{Decision, Question, named};
+use rashomon_predict::deciders::{Decider, Decision, Question, named};
 use rashomon_predict::index::Index;
 use rashomon_refinement::facts::Atomics;
 use rashomon_refinement::model::Model;
@@ -16,7 +16,10 @@ use rashomon_testkit::random::large;
 use rashomon_testkit::{Features, Rules, Shape, enumerate, random, reachable};
 use rashomon_witness::Checker;
 use serde::Serialize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long either engine may take for a large trace: what is left then is undecided.
+const DECIDING: Duration = Duration::from_secs(90);
 
 /// Pairs of events of small traces.
 #[derive(Debug, Default, Serialize)]
@@ -30,6 +33,9 @@ pub struct Agreement {
     rejected: usize,
     /// Pairs with a correct reordering by the exact engine that the search does not have.
     missed: usize,
+    /// The same of the maximal-causality engine, and pairs of which it and the exact one say different things.
+    missed_maximal: usize,
+    engines_differ: usize,
     /// Pairs that only values forbid: the exact engine refutes them, and the search has an order.
     despite_values: usize,
     deadlocks: usize,
@@ -72,7 +78,7 @@ impl Agreement {
         let memory = SharedMemory::new(trace);
         let (index, options) = (Index::new(trace, &memory), Prediction::default());
         let question = Question::new(&index, &memory, &options);
-        let exact = named("exact");
+        let (exact, maximal) = (named("exact"), named("maximal"));
         let begin = Instant::now();
         let model = Model::new(trace, Atomics::Free);
         self.seconds += begin.elapsed().as_secs_f64();
@@ -95,11 +101,16 @@ impl Agreement {
                 let witness = Witness { candidate, order, level: WitnessLevel::Synchronisation };
                 self.rejected += usize::from(checker.check(&witness).is_err());
             }
-            match exact.map(|exact| exact.decide(&question, &[first, second])) {
-                Some(Decision::Witness(_)) => self.missed += usize::from(!found),
-                Some(Decision::Refuted) => self.despite_values += usize::from(found),
-                _ => {}
-            }
+            let has = |decider: Option<&dyn Decider>| match decider.map(|decider| decider.decide(&question, &[first, second])) {
+                Some(Decision::Witness(_)) => Some(true),
+                Some(Decision::Refuted) => Some(false),
+                _ => None,
+            };
+            let (exact, maximal) = (has(exact), has(maximal));
+            self.missed += usize::from(exact == Some(true) && !found);
+            self.despite_values += usize::from(exact == Some(false) && found);
+            self.missed_maximal += usize::from(maximal == Some(true) && !found);
+            self.engines_differ += usize::from(exact.zip(maximal).is_some_and(|(one, other)| one != other));
         }
         for cycle in &expected.deadlocks {
             let found = matches!(search(cycle), Answer::Order(_));
@@ -114,6 +125,12 @@ impl Agreement {
             none("pairs of which refinement and brute force say different things", self.differ, self.pairs),
             none("deadlocks that brute force has and refinement has not", self.deadlocks_missed, self.deadlocks),
             none("races by the exact engine that refinement misses", self.missed, self.races),
+            none("races by the maximal-causality engine that refinement misses", self.missed_maximal, self.races),
+            none(
+                "pairs of which the exact and the maximal-causality engine say different things",
+                self.engines_differ,
+                self.pairs,
+            ),
             none("orders that the checker rejects", self.rejected, self.races),
         ]
     }
@@ -161,10 +178,12 @@ fn cost(threads: u32, events: usize) -> Cost {
     let pairs: Vec<(EventIndex, EventIndex)> = hybrid(&trace, &memory, 4).iter().flat_map(|pair| pair.pairs.clone()).collect();
     let begin = Instant::now();
     let model = Model::new(&trace, Atomics::Kept);
+    let limits = Limits { deadline: Deadline::within(DECIDING), ..Limits::default() };
     let found: Vec<_> =
-        pairs.iter().map(|&(first, second)| find(&model, &[first, second], Window::whole(&model), &Limits::default())).collect();
+        pairs.iter().map(|&(first, second)| find(&model, &[first, second], Window::whole(&model), &limits)).collect();
     let seconds = begin.elapsed().as_secs_f64();
-    let (index, options) = (Index::new(&trace, &memory), Prediction::default());
+    let options = Prediction { deadline: Deadline::within(DECIDING), ..Prediction::default() };
+    let index = Index::new(&trace, &memory);
     let question = Question::new(&index, &memory, &options);
     let begin = Instant::now();
     let exact: Vec<Decision> = named("exact")

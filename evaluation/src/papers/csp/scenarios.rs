@@ -5,8 +5,8 @@
 //! and deadlocks are left out. Beside it: as many free executions under clang's ThreadSanitizer, of which one that reports a race
 //! is enough (of a deadlock: an inversion of lock orders).
 
-use super::enforced::{Enforced, enforced};
-use crate::common::bar::Bar;
+use super::enforced::{Enforced, enforced, said_by};
+use crate::common::bar::{self, Bar};
 use crate::common::compile::{Compilers, succeed};
 use crate::common::races;
 use crate::common::suite::{self, Program, Suite};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 use xtask::workspace;
 
@@ -33,9 +33,11 @@ const QUICK: usize = 8;
 /// Programs of the paper's Table 1.
 const PUBLISHED: usize = 48;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Row {
     program: String,
+    /// Why it was not measured.
+    failed: Option<String>,
     /// Kinds of findings that exist.
     bugs: BTreeSet<String>,
     /// Further ones, of which only some schedules tell.
@@ -102,9 +104,11 @@ pub fn rows(only: Option<&str>, quick: bool) -> Result<Vec<Row>> {
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     suite::in_parallel(&chosen, |(program, bugs)| {
         let place = folder.path().join(program.path.replace(['/', '.'], "_"));
-        let row = row(&suite, &compilers, program, bugs, &place)?;
-        eprintln!("{}: {:.1} s", row.program, row.seconds);
-        Ok(row)
+        let (program_name, bugs) = (program.path.trim_start_matches("../").to_owned(), bugs.clone());
+        let row = row(&suite, &compilers, program, &bugs, &place);
+        let row = row.unwrap_or_else(|error| Row { failed: Some(format!("{error:#}")), bugs, ..Row::default() });
+        eprintln!("{program_name}: {:.1} s{}", row.seconds, row.failed.as_ref().map_or("", |_| ", failed"));
+        Ok(Row { program: program_name, ..row })
     })
 }
 
@@ -124,14 +128,13 @@ fn row(suite: &Suite, compilers: &Compilers, program: &Program, bugs: &BTreeSet<
         record.arg("--stdin").arg(&input);
     }
     record.arg("--").arg(&binary).args(&program.args).current_dir(program.source().parent().unwrap_or(place));
-    let recorded = record.stdin(Stdio::null()).output().context("cannot start the tool")?;
+    let recorded = said_by(&mut record)?;
     let mut confirm = Command::new(&suite.tool);
     confirm.args(["--quiet", "confirm", "--engine", "csp", "--budget", BUDGET, "--json"]).arg(&json).arg(&store);
-    let confirmed = confirm.stdin(Stdio::null()).output().context("cannot start the tool")?;
+    let confirmed = said_by(&mut confirm)?;
     let seconds = begin.elapsed().as_secs_f64();
-    let said = || format!("{}{}", String::from_utf8_lossy(&recorded.stderr), String::from_utf8_lossy(&confirmed.stderr));
-    let text = std::fs::read(&json).with_context(|| format!("confirming {} left no report\n{}", program.path, said()))?;
-    let report: Value = serde_json::from_slice(&text).with_context(|| format!("the report on {}", program.path))?;
+    let text = std::fs::read(&json).with_context(|| format!("confirming left no report\n{recorded}{confirmed}"))?;
+    let report: Value = serde_json::from_slice(&text).context("the report")?;
     let findings = report["findings"].as_array().into_iter().flatten();
     let proven = findings.filter(|finding| finding["verdict"] == "proven");
     let proven = proven.filter_map(|finding| finding["kind"].as_str()).map(str::to_owned).collect();
@@ -141,7 +144,6 @@ fn row(suite: &Suite, compilers: &Compilers, program: &Program, bugs: &BTreeSet<
     std::fs::remove_dir_all(place).with_context(|| format!("cannot remove {}", place.display()))?;
     let count = |name: &str| report["run"][name].as_u64().unwrap_or(0);
     Ok(Row {
-        program: program.path.trim_start_matches("../").to_owned(),
         bugs: bugs.clone(),
         possible: program.allowed().iter().map(|one| kind_of(one).to_owned()).collect(),
         proven,
@@ -150,6 +152,7 @@ fn row(suite: &Suite, compilers: &Compilers, program: &Program, bugs: &BTreeSet<
         events: count("events"),
         executions: count("executions"),
         seconds,
+        ..Row::default()
     })
 }
 
@@ -178,11 +181,13 @@ pub fn bars(rows: &[Row], whole: bool) -> Vec<Bar> {
     let found: usize = rows.iter().map(Row::found).sum();
     let invented: usize = rows.iter().map(Row::invented).sum();
     let clean = rows.iter().filter(|row| row.bugs.is_empty()).count();
-    let mut bars = vec![Bar::holds(
+    let failed: Vec<String> = rows.iter().filter_map(|row| Some(format!("{}: {}", row.program, row.failed.as_ref()?))).collect();
+    let mut bars = vec![Bar::holds("every program is measured", failed.is_empty(), bar::all_but(&failed, rows.len()))];
+    bars.push(Bar::holds(
         "programs without the bug: nothing of its kind is proven",
         invented == 0,
         format!("{invented} of {} programs, {clean} without any bug", rows.len()),
-    )];
+    ));
     if bugs > 0 {
         bars.push(Bar::holds("every race and deadlock is proven", found == bugs, format!("{found} of {bugs}")));
     }

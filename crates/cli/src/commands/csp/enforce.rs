@@ -77,7 +77,9 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     if !ui.quiet {
         tell_selection(left_out);
         say!("{}", summary(&enforced));
-    } else if let Some(open) = open(&enforced) {
+    }
+    let open = open(&enforced);
+    if let Some(open) = &open {
         say!("{open}");
     }
     if let Some(path) = &asked.json {
@@ -88,7 +90,11 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
         }
     }
     let confirmed = enforced.count(Outcome::Race) + enforced.count(Outcome::Deadlock);
-    Ok(if confirmed > 0 { Exit::Findings } else { Exit::Success })
+    Ok(match (confirmed > 0, open.is_some()) {
+        (true, _) => Exit::Findings,
+        (false, true) => Exit::Failed,
+        (false, false) => Exit::Success,
+    })
 }
 
 fn line(found: &Counterexample) -> String {
@@ -110,8 +116,9 @@ fn line(found: &Counterexample) -> String {
 fn open(enforced: &Enforced) -> Option<String> {
     let limits = (enforced.undecided > 0).then(|| format!("{} candidates reached a limit", enforced.undecided));
     let time = enforced.cut_short.then(|| String::from("there was no time for more (--budget)"));
-    let parallel = (enforced.parallel > 0)
-        .then(|| format!("{} recordings of threads that ran in parallel have no model", enforced.parallel));
+    let parallel = (enforced.parallel > 0).then(|| {
+        format!("recordings of threads that ran in parallel have no model, {} (--policy records others)", enforced.parallel)
+    });
     let open: Vec<String> = limits.into_iter().chain(time).chain(parallel).collect();
     (!open.is_empty()).then(|| format!("undecided: {} ({} states seen)", open.join("; "), enforced.states))
 }
@@ -133,11 +140,5 @@ fn summary(enforced: &Enforced) -> String {
     );
     text.push_str("; wait loops: ");
     text.push_str(enforced.wait_loops.words());
-    if enforced.cut_short {
-        text.push_str("; there was no time for more (--budget)");
-    }
-    if enforced.parallel > 0 {
-        text.push_str("; recordings of threads that ran in parallel have no model: record them with another --policy");
-    }
     text
 }
