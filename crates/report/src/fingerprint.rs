@@ -67,7 +67,9 @@ fn function_alone(name: &str) -> String {
 
 /// What a finding is about, without sizes, addresses and lines of sources.
 fn thing(subject: &str) -> String {
-    let outside = without_brackets(subject, &[('(', ')'), ('<', '>')]);
+    // Of what was provoked only the recording knows the name.
+    let named = subject.split_once("(in the recorded execution: ").and_then(|(_, named)| named.strip_suffix(')'));
+    let outside = without_brackets(named.unwrap_or(subject), &[('(', ')'), ('<', '>')]);
     let words: Vec<&str> = outside.split_whitespace().collect();
     let mut kept = Vec::new();
     for (at, &word) in words.iter().enumerate() {
@@ -133,6 +135,7 @@ mod tests {
         assert_ne!(block(8, 1, 4), block(8, 1, 8));
         assert_eq!(thing("global x (4 bytes)"), "global x");
         assert_ne!(thing("mutex forks[0], mutex forks[1]"), thing("mutex forks[0], mutex forks[2]"));
+        assert_eq!(thing("8 bytes (in the recorded execution: global x (8 bytes))"), "global x");
         assert_eq!(thing("2 threads wait"), thing("3 threads wait"));
     }
 

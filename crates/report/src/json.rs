@@ -16,7 +16,7 @@ use crate::fingerprint::fingerprints;
 use crate::format::{Format, Options, Rendered};
 use crate::lost::Lost;
 use crate::order::by_importance;
-use crate::summary::{Counts, ProgramExit, RunSummary, Status, Unexamined, is_false};
+use crate::summary::{Counts, ProgramExit, RunSummary, Status, TestCase, Unexamined, is_false};
 use crate::warning::Warning;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::harmless::harmless_json;
@@ -72,6 +72,9 @@ struct Run<'a> {
     /// Where everything is kept.
     store: &'a str,
     notes: &'a [String],
+    /// Only there with `check --per-test-case`: in the order in which they were checked.
+    #[serde(skip_serializing_if = "<[TestCase]>::is_empty")]
+    test_cases: &'a [TestCase],
     /// Only there while the tool is at work, or when it was ended before its time.
     #[serde(skip_serializing_if = "is_false")]
     interrupted: bool,
@@ -300,6 +303,7 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
             unexamined: run.unexamined,
             store: &run.store,
             notes: &run.notes,
+            test_cases: &run.test_cases,
             interrupted: run.interrupted,
         },
         lost: Lost::of(findings),
