@@ -13,7 +13,6 @@ pub mod env;
 pub mod explore;
 pub mod man;
 pub mod minimise;
-pub mod per_case;
 pub mod predict;
 pub mod prepare;
 pub mod provoke;

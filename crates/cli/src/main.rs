@@ -139,7 +139,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
             commands::check::check(ui, &run, &confirm, &report, target)
         }
         Command::Check { run, confirm, report, per_test_case: Some(framework), target } => {
-            commands::per_case::check_each(ui, framework, (&run, &confirm, &report), target)
+            commands::check::per_case::check_each(ui, framework, (&run, &confirm, &report), target)
         }
         Command::Record { run, command } => commands::record::record(ui, &run, command),
         Command::Provoke { run, provoke, report, store, trust, command } => {

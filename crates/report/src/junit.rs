@@ -69,7 +69,7 @@ fn document(writer: &mut Writer<Vec<u8>>, Report { findings, run }: Report<'_>, 
 /// A test case for each of the program's: what is proven in it fails it, and so does its own end.
 fn cases(writer: &mut Writer<Vec<u8>>, shown: &[&Finding], run: &RunSummary, folder: &str) -> io::Result<()> {
     let of = |case: &TestCase| -> Vec<&Finding> {
-        let found = |finding: &&&Finding| finding.verdict.is_proven() && case.findings.iter().any(|id| *id == finding.id.as_str());
+        let found = |one: &&&Finding| one.verdict.is_proven() && case.findings.iter().any(|id| *id == one.id.as_str());
         shown.iter().filter(found).copied().collect()
     };
     let ended_badly = |case: &TestCase| case.failure.is_none() && case.exit != (ProgramExit::Code { code: 0 });
@@ -80,7 +80,10 @@ fn cases(writer: &mut Writer<Vec<u8>>, shown: &[&Finding], run: &RunSummary, fol
     let name = suite(run);
     writer.create_element("testsuites").with_attributes(counts).write_inner_content(|writer| {
         let suite = writer.create_element("testsuite").with_attribute(("name", name.as_str())).with_attributes(counts);
-        suite.write_inner_content(|writer| run.test_cases.iter().try_for_each(|case| own_case(writer, case, &of(case), &name, folder)))?;
+        let each = |writer: &mut Writer<Vec<u8>>| {
+            run.test_cases.iter().try_for_each(|case| own_case(writer, case, &of(case), &name, folder))
+        };
+        suite.write_inner_content(each)?;
         Ok(())
     })?;
     Ok(())

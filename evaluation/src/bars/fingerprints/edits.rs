@@ -137,7 +137,8 @@ fn with_thread(text: &str, races: bool) -> String {
 mod tests {
     use super::*;
 
-    const PROGRAM: &str = "#include <pthread.h>\n\nstatic int x;\nstatic void *task(void *unused) {\n    x++;\n    return 0;\n}\n\n\
+    const PROGRAM: &str = "#include <pthread.h>\n\nstatic int x;\nstatic void *task(void *unused) {\n    x++;\n    \
+                           return 0;\n}\n\n\
                            int main(void) {\n    task(0);\n    return 0;\n}\n";
 
     #[test]

@@ -1,9 +1,9 @@
 //! `rashomon check --per-test-case`: each test case of a program is a check of its own; one report tells of all.
 
-use super::check::{Executed, execute};
-use super::prepare::prepare_inspected;
-use super::{Ui, end_children_on_interruption, present};
+use super::{Executed, execute};
 use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions, Target};
+use crate::commands::prepare::prepare_inspected;
+use crate::commands::{Ui, end_children_on_interruption, present};
 use crate::exit::Exit;
 use crate::live;
 use crate::program::{self, Inspection};
