@@ -3,7 +3,20 @@
 
 use std::process::{Command, Stdio};
 
-const NEEDED: [&str; 9] = ["clang-19", "libclang-rt-19-dev", "llvm-19-dev", "lld-19", "gdb", "gcc", "g++", "make", "cmake"];
+const NEEDED: [&str; 12] = [
+    "clang-19",
+    "libclang-rt-19-dev",
+    "llvm-19-dev",
+    "lld-19",
+    "gdb",
+    "gcc",
+    "g++",
+    "make",
+    "cmake",
+    "libgtest-dev",
+    "catch2",
+    "doctest-dev",
+];
 
 /// Installs what is missing, if allowed and possible. Says what is missing after that.
 pub fn provide(may_install: bool) -> Option<String> {

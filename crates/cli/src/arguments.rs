@@ -25,6 +25,7 @@ pub use search::{Accesses, ExploreOptions, Holding, ProvokeOptions, WitnessOptio
 pub use separator::separated;
 pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
 
+use crate::suites::Framework;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -96,6 +97,10 @@ pub enum Command {
         confirm: ConfirmOptions,
         #[command(flatten)]
         report: ReportOptions,
+        /// Check each test case of the program by itself, and report of all: of GoogleTest (gtest), Catch2 or doctest. The
+        /// program's own arguments may select some. --budget is for each. Default framework: the one that the program holds.
+        #[arg(long, value_name = "FRAMEWORK", num_args = 0..=1, require_equals = true, value_enum)]
+        per_test_case: Option<Option<Framework>>,
         #[command(flatten)]
         target: Target,
     },

@@ -1,10 +1,12 @@
 //! Findings that nobody needs to be told of: suppressed by a file of ThreadSanitizer's form, or accepted in a baseline.
 //!
-//! A baseline is a text file, a finding each line: its id, and what it is behind a `#`. `rashomon accept` writes it. Ids stay the
-//! same over runs, and over rebuilds that do not rename the functions and variables of a finding.
+//! A baseline is a text file, a finding each line: its id, its fingerprint, and what it is behind a `#`. `rashomon accept` writes
+//! it. A finding is accepted if its id is; else, as a line may have been added above it, if its fingerprint is that of an entry
+//! whose id was not found. An entry accepts one finding, so that what comes beside it is new.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use rashomon_event::{Finding, FindingId, counted};
+use rashomon_report::fingerprint::fingerprint;
 use rashomon_reporter::Suppressions;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,8 +19,15 @@ const LONGEST: u64 = 16 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
     pub path: PathBuf,
-    /// What each is, as the file says it.
-    entries: BTreeMap<FindingId, String>,
+    entries: BTreeMap<FindingId, Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    /// Of a file that somebody wrote by hand there may be none.
+    fingerprint: Option<String>,
+    /// What it is, as the file says it.
+    what: String,
 }
 
 impl Baseline {
@@ -28,10 +37,15 @@ impl Baseline {
         let mut entries = BTreeMap::new();
         for (number, line) in text.lines().enumerate() {
             let (id, what) = line.split_once('#').map_or((line, ""), |(id, what)| (id, what.trim()));
-            if !id.trim().is_empty() {
-                let id = FindingId::new(id.trim()).with_context(|| format!("{}, line {}", path.display(), number + 1))?;
-                entries.insert(id, what.to_owned());
+            let place = || format!("{}, line {}", path.display(), number + 1);
+            let mut words = id.split_whitespace();
+            let Some(id) = words.next() else { continue };
+            let id = FindingId::new(id).with_context(place)?;
+            let fingerprint = words.next().map(str::to_owned);
+            if let Some(word) = words.next() {
+                bail!("{}: `{}` is neither an id nor a fingerprint", place(), rashomon_event::harmless(word));
             }
+            entries.insert(id, Entry { fingerprint, what: what.to_owned() });
         }
         Ok(Self { path: path.to_path_buf(), entries })
     }
@@ -47,14 +61,37 @@ impl Baseline {
     /// Whether it was not in it before.
     pub fn accept(&mut self, finding: &Finding) -> bool {
         let what = rashomon_report::title(finding).replace(['\n', '#'], " ");
-        self.entries.insert(finding.id.clone(), what).is_none()
+        let fingerprint = Some(fingerprint(finding));
+        self.entries.insert(finding.id.clone(), Entry { fingerprint, what }).is_none()
     }
 
     pub fn write(&self) -> Result<()> {
-        let lines =
-            self.entries.iter().map(|(id, what)| if what.is_empty() { format!("{id}\n") } else { format!("{id}  # {what}\n") });
-        let text = format!("# Accepted findings: rashomon check --baseline FILE\n{}", lines.collect::<String>());
+        let line = |(id, Entry { fingerprint, what }): (&FindingId, &Entry)| {
+            let fingerprint = fingerprint.as_ref().map_or_else(String::new, |fingerprint| format!(" {fingerprint}"));
+            let what = if what.is_empty() { String::new() } else { format!("  # {what}") };
+            format!("{id}{fingerprint}{what}\n")
+        };
+        let lines: String = self.entries.iter().map(line).collect();
+        let text = format!("# Accepted findings: rashomon check --baseline FILE\n{lines}");
         fs::write(&self.path, text).with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// The entry of each finding that is accepted.
+    fn matched(&self, findings: &[Finding]) -> BTreeMap<FindingId, &FindingId> {
+        let same = findings.iter().filter_map(|finding| Some((finding.id.clone(), self.entries.get_key_value(&finding.id)?.0)));
+        let mut matched: BTreeMap<FindingId, &FindingId> = same.collect();
+        let mut left: Vec<_> = self.entries.iter().filter(|(id, _)| !matched.contains_key(*id)).collect();
+        let mut others: Vec<&Finding> = findings.iter().filter(|finding| !matched.contains_key(&finding.id)).collect();
+        // What is claimed needs an entry most.
+        others.sort_by_key(|finding| finding.verdict.rank());
+        for finding in others {
+            let own = fingerprint(finding);
+            let entry = left.iter().position(|(_, entry)| entry.fingerprint.as_ref() == Some(&own));
+            if let Some(at) = entry {
+                matched.insert(finding.id.clone(), left.remove(at).0);
+            }
+        }
+        matched
     }
 }
 
@@ -101,9 +138,10 @@ pub struct Sifted {
 /// Leaves out what is suppressed or accepted. Refuted findings are nobody's concern, and count for nothing.
 pub fn sift(findings: &[Finding], suppressions: &[SuppressionFile], baseline: Option<&Baseline>) -> Sifted {
     let mut files = suppressions.to_vec();
+    let matched = baseline.map(|baseline| baseline.matched(findings)).unwrap_or_default();
     let (mut kept, mut accepted, mut suppressed) = (Vec::new(), 0, 0);
     for finding in findings {
-        if baseline.is_some_and(|baseline| baseline.entries.contains_key(&finding.id)) {
+        if matched.contains_key(&finding.id) {
             accepted += 1;
         } else if files.iter_mut().any(|file| file.rules.suppress_finding(finding)) {
             suppressed += 1;
@@ -120,8 +158,7 @@ pub fn sift(findings: &[Finding], suppressions: &[SuppressionFile], baseline: Op
     if let Some(baseline) = baseline.filter(|_| accepted > 0) {
         notes.push(format!("{} accepted in {}", were(accepted), baseline.path.display()));
     }
-    let found = |id: &FindingId| findings.iter().any(|finding| finding.id == *id);
-    let missing = baseline.map_or(0, |baseline| baseline.entries.keys().filter(|id| !found(id)).count() as u64);
+    let missing = baseline.map_or(0, |baseline| (baseline.entries.len() - matched.len()) as u64);
     if let Some(baseline) = baseline.filter(|_| missing > 0) {
         notes.push(format!("{} of {} not found this time", counted(missing, "finding"), baseline.path.display()));
     }

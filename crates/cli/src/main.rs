@@ -16,6 +16,7 @@ mod program;
 mod progress;
 mod runtime;
 mod settings;
+mod suites;
 mod terminal;
 mod waiting;
 mod wrapper;
@@ -134,7 +135,12 @@ fn run(arguments: Arguments) -> Result<Exit> {
     }
     let ui = commands::Ui { colour: arguments.color, quiet: arguments.quiet };
     match arguments.command {
-        Command::Check { run, confirm, report, target } => commands::check::check(ui, &run, &confirm, &report, target),
+        Command::Check { run, confirm, report, per_test_case: None, target } => {
+            commands::check::check(ui, &run, &confirm, &report, target)
+        }
+        Command::Check { run, confirm, report, per_test_case: Some(framework), target } => {
+            commands::check::per_case::check_each(ui, framework, (&run, &confirm, &report), target)
+        }
         Command::Record { run, command } => commands::record::record(ui, &run, command),
         Command::Provoke { run, provoke, report, store, trust, command } => {
             commands::provoke::provoke(ui, &run, &provoke, &report, Stored { store, trust }, command)

@@ -15,6 +15,13 @@ fn only_finding(place: &Place) -> String {
     place.rashomon(&["report", "store", "--format", "json"]).expect(0, &[]).out.lines().find_map(id_of).expect("a finding")
 }
 
+/// Its fingerprint.
+fn only_fingerprint(place: &Place) -> String {
+    let report = place.rashomon(&["report", "store", "--format", "json"]).expect(0, &[]).out;
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    report["findings"][0]["fingerprint"].as_str().unwrap().to_owned()
+}
+
 fn read(place: &Place, name: &str) -> String {
     std::fs::read_to_string(place.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -30,10 +37,11 @@ fn what_is_accepted_fails_no_more_and_what_is_new_does() {
     let id = only_finding(&place);
     place.rashomon(&["accept", "--store", "store", &id[..8]]).expect(0, &["1 finding added to rashomon.baseline"]);
     place.rashomon(&["accept", "--store", "store", "--all"]).expect(0, &["0 findings added"]);
+    let fingerprint = only_fingerprint(&place);
     assert_eq!(
         read(&place, "rashomon.baseline"),
         format!(
-            "# Accepted findings: rashomon check --baseline FILE\n{id}  # {}\n",
+            "# Accepted findings: rashomon check --baseline FILE\n{id} {fingerprint}  # {}\n",
             "data race (proven, co-enabled): global x (4 bytes)"
         )
     );
@@ -50,6 +58,24 @@ fn what_is_accepted_fails_no_more_and_what_is_new_does() {
     place.compile("program", "int main(void) { return 0; }");
     place.rashomon(&known).expect(66, &["1 finding of rashomon.baseline not found this time"]);
     place.rashomon(&["check", "--baseline", "rashomon.baseline", "--", "./program"]).expect(0, &["not found this time"]);
+}
+
+#[test]
+fn what_is_accepted_stays_so_when_lines_are_added_and_lets_nothing_else_pass() {
+    let place = with_race();
+    place.rashomon(&["check", "--output", "store", "--", "./program"]).expect(66, &[]);
+    place.rashomon(&["accept", "--store", "store", "--all"]).expect(0, &[]);
+    let known = ["check", "--baseline", "rashomon.baseline", "--strict", "--", "./program"];
+    // Within both functions, so that the id is another.
+    let moved = RACE
+        .replace("{ x++; return 0; }", "{\n\n    x++;\n    return 0;\n}")
+        .replace("    x++;\n    pthread", "\n    x++;\n    pthread");
+    place.compile("program", &moved);
+    place.rashomon(&known).expect(0, &["1 finding was accepted in rashomon.baseline"]);
+    // The same race once more, and the first is still there: one of them is new.
+    let twice = RACE.replace("    x++;\n", "    x++;\n    x += 2;\n");
+    place.compile("program", &twice);
+    place.rashomon(&known).expect(66, &["1 finding was accepted in rashomon.baseline", "PROVEN: 1 data race"]);
 }
 
 #[test]
@@ -97,7 +123,7 @@ fn one_run_writes_every_format() {
     assert!(ended.out.starts_with("::error file=program.c,line="), "{ended}");
     let id = only_finding(&place);
     assert_eq!(place.json("r.sarif")["runs"][0]["results"][0]["partialFingerprints"]["rashomonFinding/v1"], id);
-    assert_eq!(place.json("r.json")[0]["fingerprint"], id);
+    assert_eq!(place.json("r.json")[0]["fingerprint"], only_fingerprint(&place));
     assert!(read(&place, "r.xml").contains("failures=\"1\""));
     assert!(read(&place, "r.txt").contains("WARNING: ThreadSanitizer: data race"));
     let again = place.rashomon(&["report", "store", "--format", "sarif"]).expect(0, &[]);

@@ -1,5 +1,6 @@
 //! GitLab's code quality report (a subset of the Code Climate format): an artifact that merge requests show beside their lines.
 
+use crate::fingerprint::fingerprints;
 use crate::format::{Format, Options, Report};
 use crate::order::by_importance;
 use crate::place::{self, Place};
@@ -27,14 +28,16 @@ impl Format for GitLab {
 
     fn report(&self, report: Report<'_>, options: &Options) -> String {
         let findings = by_importance(report.findings, options.shown);
-        let issues: Vec<Value> = findings.into_iter().map(|finding| issue(finding, &options.folder)).collect();
+        let fingerprints = fingerprints(report.findings);
+        let issue = |finding: &Finding| issue(finding, &fingerprints[&finding.id], &options.folder);
+        let issues: Vec<Value> = findings.into_iter().map(issue).collect();
         // Only maps with non-string keys and failing `Serialize` impls can fail; there are none here.
         let text = serde_json::to_string_pretty(&issues).unwrap_or_default();
         format!("{}\n", harmless_json(&text))
     }
 }
 
-fn issue(finding: &Finding, folder: &str) -> Value {
+fn issue(finding: &Finding, fingerprint: &str, folder: &str) -> Value {
     let severity = match finding.verdict {
         Verdict::Proven(_) => "critical",
         Verdict::Predicted => "major",
@@ -47,7 +50,7 @@ fn issue(finding: &Finding, folder: &str) -> Value {
     json!({
         "check_name": place::rule(finding.kind),
         "description": format!("{}. {}", place::title(finding), sides.join("; ")),
-        "fingerprint": finding.id.as_str(),
+        "fingerprint": fingerprint,
         "severity": severity,
         "location": { "path": clean(file), "lines": { "begin": line } },
     })

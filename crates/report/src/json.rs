@@ -12,16 +12,18 @@ mod warning;
 
 use self::names::{EvidenceName, GradeName, HarmName, KindName, VerdictName, WitnessName};
 use crate::analysis::Analysis;
+use crate::fingerprint::fingerprints;
 use crate::format::{Format, Options, Rendered};
 use crate::lost::Lost;
 use crate::order::by_importance;
-use crate::summary::{Counts, ProgramExit, RunSummary, Status, Unexamined, is_false};
+use crate::summary::{Counts, ProgramExit, RunSummary, Status, TestCase, Unexamined, is_false};
 use crate::warning::Warning;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::harmless::harmless_json;
-use rashomon_event::{Finding, Frame, Replays, Side, Verdict};
+use rashomon_event::{Finding, FindingId, Frame, Replays, Side, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 pub const FORMAT: &str = "rashomon-report";
 pub const VERSION: u32 = 2;
@@ -70,6 +72,9 @@ struct Run<'a> {
     /// Where everything is kept.
     store: &'a str,
     notes: &'a [String],
+    /// Only there with `check --per-test-case`: in the order in which they were checked.
+    #[serde(skip_serializing_if = "<[TestCase]>::is_empty")]
+    test_cases: &'a [TestCase],
     /// Only there while the tool is at work, or when it was ended before its time.
     #[serde(skip_serializing_if = "is_false")]
     interrupted: bool,
@@ -81,6 +86,8 @@ struct Run<'a> {
 struct FindingView<'a> {
     /// Its name, the same in every run of a program whose functions and variables stay.
     id: &'a str,
+    /// Of the same bug in another build, even if lines were added or another compiler was used.
+    fingerprint: &'a str,
     kind: KindName,
     verdict: VerdictName,
     #[serde(flatten)]
@@ -226,10 +233,11 @@ impl<'a> From<&'a Step> for StepView<'a> {
     }
 }
 
-impl<'a> From<&'a Finding> for FindingView<'a> {
-    fn from(finding: &'a Finding) -> Self {
+impl<'a> FindingView<'a> {
+    fn of(finding: &'a Finding, fingerprints: &'a BTreeMap<&FindingId, String>) -> Self {
         Self {
             id: &finding.id,
+            fingerprint: fingerprints.get(&finding.id).map_or("", String::as_str),
             kind: finding.kind.into(),
             verdict: VerdictName::from(&finding.verdict),
             detail: VerdictView::from(&finding.verdict),
@@ -277,6 +285,8 @@ impl Format for Json {
 /// The whole report, ending in a newline. `counts` and `status` cover all findings, also those not shown.
 fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     let counts = Counts::of(findings);
+    let fingerprints = fingerprints(findings);
+    let shown = by_importance(findings, options.shown);
     let document = Document {
         format: FORMAT,
         version: VERSION,
@@ -293,10 +303,11 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
             unexamined: run.unexamined,
             store: &run.store,
             notes: &run.notes,
+            test_cases: &run.test_cases,
             interrupted: run.interrupted,
         },
         lost: Lost::of(findings),
-        findings: by_importance(findings, options.shown).into_iter().map(FindingView::from).collect(),
+        findings: shown.into_iter().map(|finding| FindingView::of(finding, &fingerprints)).collect(),
     };
     // Only maps with non-string keys and failing `Serialize` impls can fail; there are none here.
     let text = serde_json::to_string_pretty(&document).unwrap_or_default();

@@ -1,11 +1,11 @@
 //! JUnit's XML, as continuous integration reads it: a suite for the program, a test case for each finding. What is proven
 //! failed; what is not is skipped, with the reason. A run that proves nothing is one test case that passes, or is skipped if
-//! there was no time to look at everything.
+//! there was no time to look at everything. Where test cases were checked one by one, these are the test cases.
 
 use crate::format::{Format, Options, Report};
 use crate::order::by_importance;
 use crate::place::{self, Place};
-use crate::summary::RunSummary;
+use crate::summary::{ProgramExit, RunSummary, TestCase};
 use crate::text::clean;
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
@@ -40,6 +40,9 @@ impl Format for JUnit {
 
 fn document(writer: &mut Writer<Vec<u8>>, Report { findings, run }: Report<'_>, options: &Options) -> io::Result<()> {
     let shown = by_importance(findings, options.shown);
+    if !run.test_cases.is_empty() {
+        return cases(writer, &shown, run, &options.folder);
+    }
     let proven = shown.iter().filter(|finding| finding.verdict.is_proven()).count();
     let is_whole = !run.interrupted && run.unexamined.is_nothing();
     let alone = proven == 0;
@@ -61,6 +64,74 @@ fn document(writer: &mut Writer<Vec<u8>>, Report { findings, run }: Report<'_>, 
         Ok(())
     })?;
     Ok(())
+}
+
+/// A test case for each of the program's: what is proven in it fails it, and so does its own end.
+fn cases(writer: &mut Writer<Vec<u8>>, shown: &[&Finding], run: &RunSummary, folder: &str) -> io::Result<()> {
+    let of = |case: &TestCase| -> Vec<&Finding> {
+        let found = |one: &&&Finding| one.verdict.is_proven() && case.findings.iter().any(|id| *id == one.id.as_str());
+        shown.iter().filter(found).copied().collect()
+    };
+    let ended_badly = |case: &TestCase| case.failure.is_none() && case.exit != (ProgramExit::Code { code: 0 });
+    let count = |holds: &dyn Fn(&TestCase) -> bool| run.test_cases.iter().filter(|case| holds(case)).count().to_string();
+    let (tests, errors) = (count(&|_| true), count(&|case| case.failure.is_some()));
+    let failures = count(&|case| ended_badly(case) || case.failure.is_none() && !of(case).is_empty());
+    let counts = [("tests", tests.as_str()), ("failures", failures.as_str()), ("errors", errors.as_str()), ("skipped", "0")];
+    let name = suite(run);
+    writer.create_element("testsuites").with_attributes(counts).write_inner_content(|writer| {
+        let suite = writer.create_element("testsuite").with_attribute(("name", name.as_str())).with_attributes(counts);
+        let each = |writer: &mut Writer<Vec<u8>>| {
+            run.test_cases.iter().try_for_each(|case| own_case(writer, case, &of(case), &name, folder))
+        };
+        suite.write_inner_content(each)?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn own_case(writer: &mut Writer<Vec<u8>>, case: &TestCase, found: &[&Finding], suite: &str, folder: &str) -> io::Result<()> {
+    let whole = clean(&case.name);
+    // `Suite.Test` of GoogleTest.
+    let (class, name) = whole.rsplit_once('.').filter(|_| !whole.contains(' ')).unwrap_or((suite, &whole));
+    let element = writer.create_element("testcase").with_attributes([("classname", class), ("name", name)]);
+    if let Some(failure) = &case.failure {
+        let failure = clean(failure);
+        element.write_inner_content(|writer| {
+            writer.create_element("error").with_attribute(("message", failure.as_str())).write_empty()?;
+            Ok(())
+        })?;
+    } else if let Some(first) = found.first() {
+        let rule = place::rule(first.kind);
+        let titles: Vec<String> = found.iter().map(|finding| format!("{} [{}]", place::title(finding), finding.id)).collect();
+        let told = found.iter().zip(&titles).map(|(finding, title)| format!("{title}\n{}", place::message(finding, folder)));
+        let (message, text) = (titles.join("; "), told.collect::<Vec<_>>().join("\n\n"));
+        element.write_inner_content(|writer| {
+            let failure = writer.create_element("failure");
+            let failure = failure.with_attributes([("message", message.as_str()), ("type", rule.as_str())]);
+            failure.write_text_content(BytesText::new(&text))?;
+            Ok(())
+        })?;
+    } else if case.exit == (ProgramExit::Code { code: 0 }) {
+        element.write_empty()?;
+    } else {
+        let words = exit_words(case.exit);
+        element.write_inner_content(|writer| {
+            let failure = writer.create_element("failure");
+            failure.with_attributes([("message", words.as_str()), ("type", "exit")]).write_empty()?;
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn exit_words(exit: ProgramExit) -> String {
+    match exit {
+        ProgramExit::Code { code } => format!("the test ended with code {code}"),
+        ProgramExit::Signal { signal } => format!("the test was ended by signal {signal}"),
+        ProgramExit::TimedOut => "the test ran longer than it may".into(),
+        ProgramExit::Blocked | ProgramExit::Endless => "the test does not end".into(),
+        ProgramExit::Unknown => "it is not known how the test ended".into(),
+    }
 }
 
 /// The program's name, without its folder.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod fingerprint;
 pub mod format;
 pub mod frame;
 pub mod lost;
@@ -19,7 +20,7 @@ pub use format::{Format, Options, Rendered, Report, named};
 pub use lost::Lost;
 pub use order::{Shown, by_importance};
 pub use place::title;
-pub use summary::{Counts, ProgramExit, RunSummary, Status, Unexamined};
+pub use summary::{Counts, ProgramExit, RunSummary, Status, TestCase, Unexamined};
 
 /// Declares the module of each format, and lists them.
 macro_rules! formats {

@@ -2,10 +2,10 @@
 //!
 //! A finding is a result: its kind is the rule, its verdict the level (proven: `error`, predicted: `warning`, suspected and
 //! diverged: `note`, refuted: a result of kind `pass`). The place is that of the first side, the others are related locations;
-//! stacks are stacks, and the schedule is a code flow with a thread flow for each thread, ordered by `executionOrder`. The
-//! fingerprint is the finding's id, which stays the same as long as functions and variables keep their names.
+//! stacks are stacks, and the schedule is a code flow with a thread flow for each thread, ordered by `executionOrder`.
 
 use crate::Status;
+use crate::fingerprint::fingerprints;
 use crate::format::{Format, Options, Report};
 use crate::order::by_importance;
 use crate::place::{self, below};
@@ -22,8 +22,9 @@ use std::collections::BTreeMap;
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// What relative paths are relative to.
 const ROOT: &str = "SRCROOT";
-/// The name of our fingerprint, with its version.
-const FINGERPRINT: &str = "rashomonFinding/v1";
+/// The names of our fingerprints, with their versions: the finding's id, and what stays when its functions change.
+const ID: &str = "rashomonFinding/v1";
+const FINGERPRINT: &str = "rashomonFingerprint/v1";
 /// What may stand in a path of a URI as it is.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -49,6 +50,8 @@ impl Format for Sarif {
         let mut kinds: Vec<FindingKind> = findings.iter().map(|finding| finding.kind).collect();
         kinds.sort();
         kinds.dedup();
+        let fingerprints = fingerprints(report.findings);
+        let result = |finding: &&Finding| result(finding, &kinds, &fingerprints[&finding.id], &options.folder);
         let mut run = json!({
             "tool": { "driver": {
                 "name": "Rashomon",
@@ -56,7 +59,7 @@ impl Format for Sarif {
                 "rules": kinds.iter().map(|kind| rule(*kind)).collect::<Vec<_>>(),
             } },
             "columnKind": "utf16CodeUnits",
-            "results": findings.iter().map(|finding| result(finding, &kinds, &options.folder)).collect::<Vec<_>>(),
+            "results": findings.iter().map(result).collect::<Vec<_>>(),
         });
         if !options.folder.is_empty() {
             run["originalUriBaseIds"] = json!({ ROOT: { "uri": format!("file://{}/", encoded(&options.folder)) } });
@@ -121,7 +124,7 @@ fn properties(run: &RunSummary, status: Status) -> Value {
     })
 }
 
-fn result(finding: &Finding, kinds: &[FindingKind], folder: &str) -> Value {
+fn result(finding: &Finding, kinds: &[FindingKind], fingerprint: &str, folder: &str) -> Value {
     let (kind, level) = match finding.verdict {
         Verdict::Proven(_) => ("fail", "error"),
         Verdict::Predicted => ("fail", "warning"),
@@ -138,7 +141,7 @@ fn result(finding: &Finding, kinds: &[FindingKind], folder: &str) -> Value {
         "level": level,
         "message": { "text": text.trim_end() },
         "locations": sides.next().map(|side| location(side, folder)).into_iter().collect::<Vec<_>>(),
-        "partialFingerprints": { FINGERPRINT: finding.id.as_str() },
+        "partialFingerprints": { ID: finding.id.as_str(), FINGERPRINT: fingerprint },
         "occurrenceCount": finding.occurrences.max(1),
         "properties": {
             "verdict": finding.verdict.name(),

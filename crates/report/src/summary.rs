@@ -95,6 +95,22 @@ impl Unexamined {
     }
 }
 
+/// A test case that was checked by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TestCase {
+    /// As its framework calls it.
+    pub name: String,
+    /// How the program ended that executed it alone.
+    pub exit: ProgramExit,
+    /// Ids of what was proven or predicted in it.
+    pub findings: Vec<String>,
+    /// Where everything of it is kept.
+    pub store: String,
+    /// Only there if it could not be checked: why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSummary {
     pub command: Vec<String>,
@@ -113,6 +129,9 @@ pub struct RunSummary {
     /// Where everything is kept.
     pub store: String,
     pub notes: Vec<String>,
+    /// Of a program whose test cases were checked one by one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub test_cases: Vec<TestCase>,
     /// The tool had not come to its end when this was written.
     #[serde(default, skip_serializing_if = "is_false")]
     pub interrupted: bool,
@@ -132,6 +151,7 @@ impl RunSummary {
             unexamined: Unexamined { suspicions: 0, pairs: 0, recordings: 0 },
             store: String::new(),
             notes: Vec::new(),
+            test_cases: Vec::new(),
             interrupted: false,
         }
     }

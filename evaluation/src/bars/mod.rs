@@ -6,6 +6,7 @@ pub mod crashes;
 pub mod detect;
 pub mod engine;
 pub mod explore;
+pub mod fingerprints;
 pub mod formats;
 pub mod formats_out;
 pub mod llvm_tsan;

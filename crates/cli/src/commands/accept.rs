@@ -1,16 +1,24 @@
 //! `rashomon accept`.
 
-use super::open_store;
 use crate::arguments::AcceptOptions;
 use crate::exit::Exit;
 use crate::known::Baseline;
 use crate::terminal::say;
 use anyhow::{Result, bail};
-use rashomon_event::{Finding, counted};
+use rashomon_event::{Finding, FindingId, counted};
+use rashomon_pipeline::Store;
+use std::collections::BTreeMap;
+use std::path::Path;
 
-/// Puts findings of a store into a baseline.
+/// Puts findings of a store, or of those of a program's test cases, into a baseline.
 pub fn accept(options: &AcceptOptions) -> Result<Exit> {
-    let findings = open_store(options.store.as_deref())?.findings()?;
+    let mut findings = BTreeMap::new();
+    for store in Store::open_all(options.store.as_deref().unwrap_or(Path::new(".")))? {
+        for finding in store.findings()? {
+            add(&mut findings, finding);
+        }
+    }
+    let findings: Vec<Finding> = findings.into_values().collect();
     let mut baseline = Baseline::read_or_new(&options.baseline)?;
     let mut added = 0;
     for finding in chosen(&findings, options)? {
@@ -19,6 +27,14 @@ pub fn accept(options: &AcceptOptions) -> Result<Exit> {
     baseline.write()?;
     say!("{} added to {}", counted(added, "finding"), baseline.path.display());
     Ok(Exit::Success)
+}
+
+/// Test cases may show the same: the surest is kept.
+fn add(findings: &mut BTreeMap<FindingId, Finding>, finding: Finding) {
+    let known = findings.get(&finding.id).is_some_and(|known| known.verdict.rank() <= finding.verdict.rank());
+    if !known {
+        findings.insert(finding.id.clone(), finding);
+    }
 }
 
 /// Those named; else all that are proven or predicted.

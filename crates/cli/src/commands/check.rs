@@ -1,15 +1,19 @@
 //! `rashomon check`: everything in a row, in one budget.
 
+pub mod per_case;
+
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, plan_of_check, present, processors, reporter, settings_for};
 use crate::arguments::{CallsName, ConfirmOptions, ReportOptions, RunOptions, Target};
 use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
 use crate::live;
+use crate::progress::Reporter;
 use anyhow::{Result, bail};
+use rashomon_event::Finding;
 use rashomon_pipeline::engines::{Asked, of_check, run_portfolio};
 use rashomon_pipeline::program::Output;
-use rashomon_pipeline::{Binaries, Case, Job};
+use rashomon_pipeline::{Binaries, Case, Job, PipelineError};
 use rashomon_report::{Counts, RunSummary};
 
 pub fn check(ui: Ui, run: &RunOptions, confirm: &ConfirmOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
@@ -37,7 +41,33 @@ pub fn check_prepared(
     report: &ReportOptions,
     prepared: Prepared,
 ) -> Result<Checked> {
-    let output = if report.to_output() { Output::ToError } else { Output::Inherit };
+    let executed = execute(options, confirm, report.to_output(), reporter(ui, report), prepared)?;
+    let Executed { findings, summary, stopped } = executed;
+    let met = present(ui, &findings, &summary, report)?;
+    // What was found counts more than what could not be tried.
+    if let Some(error) = stopped.filter(|_| !met) {
+        return Err(error.into());
+    }
+    Ok(Checked { met, exit: Exit::of_program(summary.exit), counts: Counts::of(&findings) })
+}
+
+/// What came of it before anything is told.
+pub struct Executed {
+    pub findings: Vec<Finding>,
+    pub summary: RunSummary,
+    /// Why it ended early.
+    pub stopped: Option<PipelineError>,
+}
+
+/// `to_output`: a report goes to standard output, so that the program's own output must not.
+pub fn execute(
+    options: &RunOptions,
+    confirm: &ConfirmOptions,
+    to_output: bool,
+    mut reporter: Reporter,
+    prepared: Prepared,
+) -> Result<Executed> {
+    let output = if to_output { Output::ToError } else { Output::Inherit };
     let bounds = Bounds::of(confirm.budget, CONFIRM_BUDGET);
     if matches!(options.filter.unseen_calls, Some(CallsName::Every | CallsName::Naive)) {
         bail!("--unseen-calls=every and =naive are for `rashomon record`: nothing can be forced from such recordings");
@@ -46,7 +76,6 @@ pub fn check_prepared(
     let Prepared { program, store, mut run } = prepared;
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
-    let mut reporter = reporter(ui, report);
     let mut plan = plan_of_check(options);
     let mut asked = Asked {
         plan: Some(plan.as_mut()),
@@ -63,11 +92,5 @@ pub fn check_prepared(
     let summary = RunSummary { interrupted: stopped.is_some(), ..job.summary(&run, &tally) };
     store.write_summary(&summary)?;
     reporter.finish();
-    let findings = store.findings()?;
-    let met = present(ui, &findings, &summary, report)?;
-    // What was found counts more than what could not be tried.
-    if let Some(error) = stopped.filter(|_| !met) {
-        return Err(error.into());
-    }
-    Ok(Checked { met, exit: Exit::of_program(summary.exit), counts: Counts::of(&findings) })
+    Ok(Executed { findings: store.findings()?, summary, stopped })
 }

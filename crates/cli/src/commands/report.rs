@@ -6,7 +6,7 @@ use crate::excerpts::with_sources;
 use crate::exit::Exit;
 use crate::terminal::{output_is_terminal, output_width, print};
 use anyhow::Result;
-use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary, Unexamined};
+use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary};
 use std::path::PathBuf;
 
 pub fn report(ui: Ui, store: Option<PathBuf>, format: &dyn Format, show: Show, look: LookOptions) -> Result<Exit> {
@@ -21,14 +21,10 @@ pub fn report(ui: Ui, store: Option<PathBuf>, format: &dyn Format, show: Show, l
                 command: run.command(),
                 exit: run.recordings.first().map_or(ProgramExit::Unknown, |recording| recording.exit),
                 recordings: run.recordings.len() as u32,
-                events: 0,
-                threads: 0,
-                executions: 0,
-                untried: 0,
-                unexamined: Unexamined::default(),
                 store: store.path().display().to_string(),
                 notes: vec!["the numbers are missing".into()],
                 interrupted: true,
+                ..RunSummary::without_run()
             }
         }
     };

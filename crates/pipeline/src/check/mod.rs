@@ -262,6 +262,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             unexamined: tally.unexamined(),
             store: self.store.path().display().to_string(),
             notes: run.notes.iter().chain(run.notes_of_recordings()).chain(&tally.notes).cloned().collect(),
+            test_cases: Vec::new(),
             interrupted: false,
         }
     }

@@ -81,6 +81,23 @@ struct FindingFile {
 impl Store {
     /// A new store in `base`, named after the program, and the latest from now on.
     pub fn create_in(base: &Path, program: &Path) -> Result<Self, PipelineError> {
+        let store = Self::at(Self::numbered(base, program)?)?.with_folders()?;
+        make_latest(&store.path)?;
+        Ok(store)
+    }
+
+    /// A new folder for the stores of one program's test cases, named and found as a store would be, or `at` itself. It has a
+    /// summary and no run.
+    pub fn group_in(base: &Path, program: &Path, at: Option<&Path>) -> Result<Self, PipelineError> {
+        if let Some(path) = at {
+            return Self::at(Self::empty(path)?);
+        }
+        let group = Self::at(Self::numbered(base, program)?)?;
+        make_latest(&group.path)?;
+        Ok(group)
+    }
+
+    fn numbered(base: &Path, program: &Path) -> Result<PathBuf, PipelineError> {
         fs::create_dir_all(base).map_err(PipelineError::io("create", base))?;
         let base = fs::canonicalize(base).map_err(PipelineError::io("find", base))?;
         let name: String = program
@@ -91,27 +108,28 @@ impl Store {
             .map(|c| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' })
             .collect();
         let mut number = 1 + largest_number(&base);
-        let path = loop {
+        loop {
             let path = base.join(format!("{number}-{name}"));
             match fs::create_dir(&path) {
-                Ok(()) => break path,
+                Ok(()) => return Ok(path),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(PipelineError::io("create", path)(error)),
             }
-        };
-        let store = Self::at(path)?.with_folders()?;
-        store.make_latest(&base)?;
-        Ok(store)
+        }
     }
 
     /// A new store that is `path` itself, which must not hold anything yet.
     pub fn create_at(path: &Path) -> Result<Self, PipelineError> {
+        Self::at(Self::empty(path)?)?.with_folders()
+    }
+
+    fn empty(path: &Path) -> Result<PathBuf, PipelineError> {
         fs::create_dir_all(path).map_err(PipelineError::io("create", path))?;
         let path = fs::canonicalize(path).map_err(PipelineError::io("find", path))?;
         if fs::read_dir(&path).map_err(PipelineError::io("list", &path))?.next().is_some() {
             return Err(PipelineError::OutputExists { path });
         }
-        Self::at(path)?.with_folders()
+        Ok(path)
     }
 
     fn at(path: PathBuf) -> Result<Self, PipelineError> {
@@ -124,21 +142,12 @@ impl Store {
         Ok(self)
     }
 
-    fn make_latest(&self, base: &Path) -> Result<(), PipelineError> {
-        let Some(name) = self.path.file_name() else {
-            return Ok(());
-        };
-        let fresh = base.join(format!("{LATEST}.{}", std::process::id()));
-        let _ = fs::remove_file(&fresh);
-        symlink(name, &fresh).map_err(PipelineError::io("create", &fresh))?;
-        let link = base.join(LATEST);
-        fs::rename(&fresh, &link).map_err(PipelineError::io("replace", link))
-    }
-
     /// An existing store: `path` itself, or the latest one if `path` is a folder of stores or has one.
     pub fn open(path: &Path) -> Result<Self, PipelineError> {
+        let latest = path.join(DEFAULT_BASE).join(LATEST);
+        // Of a program whose test cases have stores of their own, the last one's.
         for (candidate, is_latest) in
-            [(path.to_path_buf(), false), (path.join(LATEST), true), (path.join(DEFAULT_BASE).join(LATEST), true)]
+            [(path.to_path_buf(), false), (path.join(LATEST), true), (latest.clone(), true), (latest.join(LATEST), true)]
         {
             let run = candidate.join(RUN_FILE);
             if fs::symlink_metadata(&run).is_err() {
@@ -153,6 +162,22 @@ impl Store {
             return Ok(store);
         }
         Err(PipelineError::NoStore { path: std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()) })
+    }
+
+    /// The same; of a folder of the stores of test cases, all of them.
+    pub fn open_all(path: &Path) -> Result<Vec<Self>, PipelineError> {
+        let has = |folder: &Path, name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
+        let candidates = [path.to_path_buf(), path.join(LATEST), path.join(DEFAULT_BASE).join(LATEST)];
+        let first = candidates.iter().find(|folder| has(folder, RUN_FILE) || has(folder, SUMMARY_FILE));
+        let Some(group) = first.filter(|folder| !has(folder, RUN_FILE)) else { return Ok(vec![Self::open(path)?]) };
+        if group.ends_with(LATEST) {
+            stays_beside(group)?;
+        }
+        let entries = fs::read_dir(group).map_err(PipelineError::io("list", group))?;
+        let folders = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let mut paths: Vec<PathBuf> = folders.map(|entry| entry.path()).filter(|path| has(path, RUN_FILE)).collect();
+        paths.sort();
+        paths.iter().map(|path| Self::open(path)).collect()
     }
 
     /// Links would lead what is written or removed in the store out of it, and no command of ours makes any.
@@ -411,6 +436,18 @@ const FINDING_SUFFIX: &str = ".json";
 
 fn file_name(id: &FindingId) -> String {
     format!("{id}{FINDING_SUFFIX}")
+}
+
+/// From now on the folder is the latest of those beside it.
+fn make_latest(path: &Path) -> Result<(), PipelineError> {
+    let (Some(base), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
+    let fresh = base.join(format!("{LATEST}.{}", std::process::id()));
+    let _ = fs::remove_file(&fresh);
+    symlink(name, &fresh).map_err(PipelineError::io("create", &fresh))?;
+    let link = base.join(LATEST);
+    fs::rename(&fresh, &link).map_err(PipelineError::io("replace", link))
 }
 
 /// The latest store is a neighbour of the link to it.
