@@ -447,7 +447,8 @@ pub fn process_ends(thread: &Thread) {
 }
 
 /// The end of the process is made when nobody else goes on: what the others do before it, an earlier end would only hide. Whoever
-/// does the same a few times over may be about to do something else. Takes it from those who can be chosen, or them; false: time passed, and somebody woke up.
+/// does the same a few times over may be about to do something else. Takes it from those who can be chosen, or them; false: time
+/// passed, and somebody woke up.
 fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
     let of = known;
     if !ENDING.load(Relaxed) || !enabled.as_slice().iter().any(|&number| is_at_end(of(number))) {
