@@ -137,7 +137,8 @@ fn a_break_is_told() {
     );
     assert_eq!(edited("/properties/version/const", json!(3)), [".version is another constant now"]);
     assert_eq!(edited("/$defs/VerdictName/enum/0", json!("shown")), [".findings[].verdict is never \"proven\" now"]);
-    assert_eq!(edited("/$defs/ProgramExit/oneOf/0/properties/kind/const", json!("number")).len(), 1);
+    // Of the program, and of each of its test cases.
+    assert_eq!(edited("/$defs/ProgramExit/oneOf/0/properties/kind/const", json!("number")).len(), 2);
     let frame = without("/$defs/Frame/properties", "line");
     assert!(frame.iter().any(|fault| fault == ".findings[].sides[].stack[].line is gone"), "{frame:?}");
 }

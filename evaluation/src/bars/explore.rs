@@ -81,6 +81,8 @@ struct Report {
     evaluation: &'static str,
     command: String,
     programs: Vec<ProgramResult>,
+    /// Of --corpora: what the compiler of this machine refuses.
+    unbuilt: Vec<String>,
     bars: Vec<Bar>,
 }
 
@@ -109,13 +111,18 @@ pub fn run(options: &Options) -> Result<bool> {
     let tool = workspace::build_tool()?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let mut programs = Vec::new();
+    let mut unbuilt = Vec::new();
     for source in sources(options)? {
-        let measured = measure(&source, &tool, folder.path(), options)?;
-        eprintln!("{}", measured.name);
+        let Some(measured) = measure(&source, &tool, folder.path(), options)? else {
+            unbuilt.push(source.display().to_string());
+            continue;
+        };
+        let means = measured.cells.iter().map(|cell| format!("{} {:.1}", cell.strategy, cell.mean().0));
+        eprintln!("{}: {}", measured.name, means.collect::<Vec<_>>().join(", "));
         programs.push(measured);
     }
     let bars = bars_of(&programs, options.corpora.is_some());
-    let report = Report { evaluation: "explore", command: command_line(), programs, bars };
+    let report = Report { evaluation: "explore", command: command_line(), programs, unbuilt, bars };
     if options.selecting.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(bar::all_met(&report.bars));
@@ -141,14 +148,19 @@ fn sources(options: &Options) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn measure(source: &Path, tool: &Path, folder: &Path, options: &Options) -> Result<ProgramResult> {
+/// `None`: a program of others that does not build without the tool either.
+fn measure(source: &Path, tool: &Path, folder: &Path, options: &Options) -> Result<Option<ProgramResult>> {
     let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let is_c = source.extension().is_some_and(|extension| extension == "c");
     let (native, ours) = (folder.join(format!("{name}.native")), folder.join(&name));
     // What is older than C99, too.
     let flags = ["-g", "-O1", "-w", "-pthread", "-fcommon"];
     let compile = |compiler: &mut Command, binary: &Path| succeed(compiler.args(flags).arg(source).arg("-o").arg(binary));
-    compile(&mut Command::new(if is_c { "gcc" } else { "g++" }), &native)?;
+    let built = compile(&mut Command::new(if is_c { "gcc" } else { "g++" }), &native);
+    if built.is_err() && options.corpora.is_some() {
+        return Ok(None);
+    }
+    built?;
     compile(Command::new(tool).arg(if is_c { "cc" } else { "c++" }), &ours)?;
     let stressed = if options.selecting.quick { 20 } else { STRESS };
     let stress = (1..=stressed).find(|_| !ends_well(&native));
@@ -168,7 +180,7 @@ fn measure(source: &Path, tool: &Path, folder: &Path, options: &Options) -> Resu
             std::fs::remove_dir_all(&store).with_context(|| format!("cannot remove {}", store.display()))?;
         }
     }
-    Ok(ProgramResult { name, stress, stressed, cells })
+    Ok(Some(ProgramResult { name, stress, stressed, cells }))
 }
 
 /// The schedule that failed first, and how. `seed`: one after the first, of which nothing is wanted but the number.
@@ -304,6 +316,9 @@ fn print(report: &Report) {
     row.push(String::new());
     table.row(row);
     table.print();
+    if !report.unbuilt.is_empty() {
+        println!("left out, as this machine's compiler refuses them: {}", report.unbuilt.join(", "));
+    }
 }
 
 #[cfg(test)]
