@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Of more than one framework's output nobody reads so much.
+/// The longest list of test cases that is taken, in bytes.
 const LONGEST: usize = 64 << 20;
 /// GoogleTest shares out its test cases by these: how many shares there are, and which one is meant.
 const SHARES: [&str; 2] = ["GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"];
