@@ -203,6 +203,9 @@ fn watch(child: &mut Child, tool: &Path, begin: Instant) -> Result<(Heard, Peaks
         }
         ended.store(true, Ordering::Relaxed);
         let Ok(peaks) = looking.join() else { bail!("whoever looked at the processes failed") };
+        if peaks.tool == 0.0 || peaks.program == 0.0 {
+            bail!("/proc tells no peak of memory of the tool or of the program");
+        }
         match failure {
             Some(error) => Err(error).context("cannot read what the tool says"),
             None => Ok((heard, peaks)),
@@ -211,16 +214,21 @@ fn watch(child: &mut Child, tool: &Path, begin: Instant) -> Result<(Heard, Peaks
 }
 
 /// A process and its descendants. Those that have just ended have no file, and no memory.
+///
+/// Until a child of the tool begins the program it has the tool's memory. A peak is therefore counted only when the process was
+/// the same program before and after the peak was read: otherwise the tool's memory would be taken for that of the program.
 fn look(process: u32, tool: &Path, peaks: &mut Peaks) {
     let folder = Path::new("/proc").join(process.to_string());
+    let before = fs::read_link(folder.join("exe")).ok();
     let text = fs::read_to_string(folder.join("status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
     let kilobytes: f64 = line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0.0);
-    let peak = match fs::read_link(folder.join("exe")) {
-        Ok(path) if path == tool => &mut peaks.tool,
-        _ => &mut peaks.program,
-    };
-    *peak = peak.max(kilobytes / 1024.0);
+    if let (Some(before), Ok(after)) = (before, fs::read_link(folder.join("exe")))
+        && before == after
+    {
+        let peak = if after == tool { &mut peaks.tool } else { &mut peaks.program };
+        *peak = peak.max(kilobytes / 1024.0);
+    }
     for thread in fs::read_dir(folder.join("task")).into_iter().flatten().flatten() {
         let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
         for below in children.split_whitespace().filter_map(|number| number.parse().ok()) {
