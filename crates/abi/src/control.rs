@@ -3,7 +3,7 @@
 //! ```text
 //! head | modules: MODULE_WORDS each | threads: THREAD_WORDS each | objects: OBJECT_WORDS each | turns: TURN_WORDS each
 //!      | goals: GOAL_WORDS each | descriptors: DESCRIPTOR_WORDS each | frames: FRAME_WORDS each | known: KNOWN_WORDS each
-//!      | strings
+//!      | strings, filled up to a whole word | kept: KEPT_WORDS each
 //! ```
 //! `strings` holds the module paths (bytes, not terminated); a module entry names offset and length in it.
 //! Code addresses in tables are (module, offset from its load bias), so that schedules survive address-space randomisation;
@@ -68,6 +68,8 @@ pub mod field {
     pub const FIRST: usize = 29;
     /// Of [`super::option::TREE`]: locations that each thread remembers at most; 0: as many as the runtime thinks right.
     pub const FILTER_LOCATIONS: usize = 30;
+    /// Places whose plain accesses alone are kept; 0: all are. See [`super::KEPT_WORDS`].
+    pub const KEPT: usize = 31;
 }
 
 pub mod mode {
@@ -210,3 +212,8 @@ pub const ANY_THREAD: u64 = u64::MAX;
 pub const FRAME_WORDS: usize = 2;
 /// `module, offset, module, offset`: two sites whose catch is known: it does not end a hold.
 pub const KNOWN_WORDS: usize = 4;
+/// `module, offset`: the return address of a plain access that is kept. Where there are such places others are only counted, so
+/// that positions mean the same; ends of lifetimes are kept wherever they are.
+pub const KEPT_WORDS: usize = 2;
+/// Places of that table that are heeded.
+pub const MAX_KEPT: usize = 1024;

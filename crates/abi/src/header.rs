@@ -113,6 +113,9 @@ pub mod note {
     pub const REPEATS: u64 = 512;
     /// Calls into code without instrumentation were recorded ([`crate::control::option::UNSEEN_CALLS`]).
     pub const UNSEEN_CALLS: u64 = 2048;
+    /// The control named the places whose plain accesses alone are kept ([`crate::control::KEPT_WORDS`]): what a read saw is not
+    /// known for certain.
+    pub const PLACES: u64 = 4096;
 }
 
 pub mod outcome {

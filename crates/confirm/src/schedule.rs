@@ -171,6 +171,7 @@ impl<'a> Planner<'a> {
             quantum: self.quantum,
             unseen_calls: !self.trace.gaps.is_empty(),
             surroundings: None,
+            kept: Vec::new(),
         }
     }
 

@@ -93,6 +93,15 @@ pub enum Goal {
     Deadlock { turns: Vec<u32> },
 }
 
+/// A place whose plain accesses are recorded where those of others are not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct KeptPlace {
+    /// Path of the module.
+    pub module: String,
+    /// Offset of the access's return address from the module's load bias.
+    pub offset: u64,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleModule {
     pub path: String,
@@ -125,4 +134,7 @@ pub struct Schedule {
     /// `None`: the schedule is for the initial process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
+    /// Of a recording that kept no other plain accesses: executions of this schedule keep no others, either. Empty: all are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptPlace>,
 }

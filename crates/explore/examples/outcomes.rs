@@ -97,6 +97,7 @@ fn nothing() -> Schedule {
         quantum: 0,
         unseen_calls: false,
         surroundings: None,
+        kept: Vec::new(),
     }
 }
 

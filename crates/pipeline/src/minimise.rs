@@ -423,6 +423,7 @@ mod tests {
             quantum: 0,
             unseen_calls: false,
             surroundings: None,
+            kept: Vec::new(),
         }
     }
 

@@ -61,6 +61,7 @@ fn settings() -> Settings {
             accesses: Accesses::Distinct,
             unseen_calls: UnseenCalls::Unrecorded,
             dependences: false,
+            kept: vec![],
         },
         expected_exit: None,
         engine: rashomon_pipeline::analyse::Engine::Cascade,
@@ -255,10 +256,12 @@ fn a_check_runs_the_registered_engines() {
     let part = |of: u32| Share::AtMost(budget / of);
     let [atomicity, provoke] = ["atomicity", "provoke"].map(|name| (name, part(6), Turn::ByOffer));
     let correlated = ("correlated", part(5), Turn::ByOffer);
+    let detect = ("detect", part(4), Turn::ByOffer);
     // Beyond its part exploration goes on while nobody else has anything to do: it offers nothing then.
     let explore = ("explore", Share::Whole, Turn::ByOffer);
     let mut usual = Asked { plan: Some(&mut plan), stored: false, ..none() };
-    let all = [("record", Share::Whole, Turn::First), force, atomicity, correlated, explore, provoke, witness, harm, critical];
+    let first = ("record", Share::Whole, Turn::First);
+    let all = [first, force, detect, atomicity, correlated, explore, provoke, witness, harm, critical];
     assert_eq!(names(&mut usual), all);
     let mut check = Asked { plan: Some(&mut plan), stored: false, engines: vec![engines::EVERY.into()], ..none() };
     assert_eq!(names(&mut check), all);
@@ -305,6 +308,7 @@ fn recorded() -> RecordedRun {
         exit: ProgramExit::Code { code: 0 },
         milliseconds: 1,
         notes: vec![],
+        kept: vec![],
     }
 }
 

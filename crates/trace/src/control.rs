@@ -9,7 +9,7 @@ use crate::header::RunMode;
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::control::{HEAD_WORDS, MAGIC, MAX_ENTRIES, NO_MODULE, after, field, goal, object, option, policy, turn};
 use rashomon_event::schedule::SCHEDULE_VERSION;
-use rashomon_event::{CodePlace, Goal, ObjectName, Place, Schedule, ThreadPath, Turn, path_bytes};
+use rashomon_event::{CodePlace, Goal, KeptPlace, ObjectName, Place, Schedule, ThreadPath, Turn, path_bytes};
 use std::collections::HashMap;
 
 /// Who is next in a serial run while there are no turns, or after the last.
@@ -108,6 +108,8 @@ pub struct ControlRequest<'a> {
     pub schedule: Option<&'a Schedule>,
     /// What to do where the program leaves the schedule; only with a goal.
     pub enforcement: Enforcement,
+    /// Places whose plain accesses alone are recorded; none: all are. A schedule's own take their place.
+    pub kept: &'a [KeptPlace],
     /// With an enforcement that holds threads: pairs of code places of the schedule's modules whose meeting is no news.
     pub known: &'a [[CodePlace; 2]],
     /// Free mode: what to provoke. There must be no schedule then.
@@ -135,6 +137,7 @@ impl Default for ControlRequest<'_> {
             base_time_nanoseconds: 0,
             schedule: None,
             enforcement: Enforcement::Strict,
+            kept: &[],
             known: &[],
             provoke: None,
         }
@@ -166,7 +169,7 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
         After::Continue => after::CONTINUE,
     };
     head[field::BASE_TIME] = request.base_time_nanoseconds;
-    let tables = match (request.schedule, request.provoke) {
+    let mut tables = match (request.schedule, request.provoke) {
         (Some(schedule), _) => {
             let mut tables = Tables::of(schedule)?;
             for &[first, second] in request.known {
@@ -179,6 +182,8 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
         (None, Some(provoke)) => Tables::of_provocation(provoke, &mut head)?,
         (None, None) => Tables::default(),
     };
+    tables.kept(request.schedule.map_or(request.kept, |schedule| &schedule.kept));
+    tables.check_lengths()?;
     head[field::GOAL] = tables.goal;
     head[field::MODULES] = tables.modules.len() as u64;
     head[field::THREADS] = tables.threads.len() as u64;
@@ -188,6 +193,7 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::DESCRIPTORS] = tables.descriptors.len() as u64;
     head[field::FRAMES] = tables.frames.len() as u64;
     head[field::KNOWN] = tables.known.len() as u64;
+    head[field::KEPT] = tables.kept.len() as u64;
     head[field::STRING_BYTES] = tables.strings.len() as u64;
 
     let words = head
@@ -202,6 +208,10 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
         .chain(tables.known.as_flattened());
     let mut bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
     bytes.extend_from_slice(&tables.strings);
+    if !tables.kept.is_empty() {
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes.extend(tables.kept.as_flattened().iter().flat_map(|word| word.to_le_bytes()));
+    }
     Ok(bytes)
 }
 
@@ -215,6 +225,7 @@ pub(crate) struct Tables {
     pub(crate) descriptors: Vec<[u64; rashomon_abi::control::DESCRIPTOR_WORDS]>,
     pub(crate) frames: Vec<[u64; rashomon_abi::control::FRAME_WORDS]>,
     pub(crate) known: Vec<[u64; rashomon_abi::control::KNOWN_WORDS]>,
+    kept: Vec<[u64; rashomon_abi::control::KEPT_WORDS]>,
     strings: Vec<u8>,
     goal: u64,
     thread_of_path: HashMap<ThreadPath, u64>,
@@ -271,6 +282,21 @@ impl Tables {
         self.strings.extend_from_slice(&path);
     }
 
+    /// Modules are named once more: the program is the first one, whatever the path.
+    fn kept(&mut self, places: &[KeptPlace]) {
+        if self.modules.is_empty() && !places.is_empty() {
+            self.module("");
+        }
+        let mut modules: HashMap<&str, u64> = HashMap::new();
+        for place in places {
+            let number = *modules.entry(&place.module).or_insert_with(|| {
+                self.module(&place.module);
+                self.modules.len() as u64 - 1
+            });
+            self.kept.push([number, place.offset]);
+        }
+    }
+
     pub(crate) fn check_lengths(&self) -> Result<(), ControlError> {
         let lengths = [
             ("modules", self.modules.len()),
@@ -280,6 +306,7 @@ impl Tables {
             ("goals", self.goals.len()),
             ("descriptors", self.descriptors.len()),
             ("frames", self.frames.len()),
+            ("kept places", self.kept.len()),
             ("known pairs", self.known.len()),
         ];
         match lengths.into_iter().find(|&(_, entries)| entries as u64 > MAX_ENTRIES) {

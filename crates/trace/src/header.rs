@@ -121,6 +121,10 @@ impl RunNotes {
     pub const fn unseen_calls(self) -> bool {
         self.0 & note::UNSEEN_CALLS != 0
     }
+    /// Plain accesses of a few places alone were kept: what a read saw is not known for certain.
+    pub const fn places(self) -> bool {
+        self.0 & note::PLACES != 0
+    }
     /// What the rest of the set says, one phrase a note.
     fn phrases(self) -> Vec<&'static str> {
         let all = [
@@ -128,6 +132,7 @@ impl RunNotes {
             (self.signals(), "signal handlers ran"),
             (self.external_input(), "it read external input that a re-execution may not see again"),
             (self.thinned(), "accesses that had been kept often enough were left out"),
+            (self.places(), "plain accesses of a few places alone were kept, those of others left out"),
             (
                 self.filtered(),
                 "accesses that are redundant for detectors of races were left out (TREE): races are all there, but nothing is \

@@ -199,6 +199,7 @@ impl LoadedTrace {
             quantum,
             unseen_calls: !trace.gaps.is_empty(),
             surroundings: None,
+            kept: Vec::new(),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::control::{
-    GOAL_WORDS, HEAD_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS, field, goal,
+    GOAL_WORDS, HEAD_WORDS, KEPT_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS, field, goal,
     mode, object, option, policy, turn,
 };
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
-use rashomon_event::{CodePlace, Goal, Landmark, ObjectName, Place, Position, Schedule, ThreadPath, Turn};
+use rashomon_event::{CodePlace, Goal, KeptPlace, Landmark, ObjectName, Place, Position, Schedule, ThreadPath, Turn};
 use rashomon_trace::control::encode;
 use rashomon_trace::{After, ControlError, ControlRequest, Enforcement, Policy, RunMode};
 
@@ -19,6 +19,7 @@ struct Decoded {
     goals: Vec<Vec<u64>>,
     known: Vec<Vec<u64>>,
     strings: Vec<u8>,
+    kept: Vec<Vec<u64>>,
 }
 
 fn decode(bytes: &[u8]) -> Decoded {
@@ -38,8 +39,14 @@ fn decode(bytes: &[u8]) -> Decoded {
     let turns = table(field::TURNS, TURN_WORDS);
     let goals = table(field::GOALS, GOAL_WORDS);
     let known = table(field::KNOWN, KNOWN_WORDS);
-    assert_eq!(rest.len() as u64, head[field::STRING_BYTES]);
-    Decoded { head, modules, threads, objects, turns, goals, known, strings: rest.to_vec() }
+    let (strings, mut rest) = rest.split_at(head[field::STRING_BYTES] as usize);
+    if head[field::KEPT] > 0 {
+        rest = &rest[strings.len().next_multiple_of(8) - strings.len()..];
+    }
+    let words: Vec<u64> = rest.chunks(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
+    let kept: Vec<Vec<u64>> = words.chunks(KEPT_WORDS).map(<[u64]>::to_vec).collect();
+    assert_eq!(kept.len() as u64, head[field::KEPT]);
+    Decoded { head, modules, threads, objects, turns, goals, known, strings: strings.to_vec(), kept }
 }
 
 fn schedule() -> Schedule {
@@ -66,6 +73,7 @@ fn schedule() -> Schedule {
         quantum: 77,
         unseen_calls: false,
         surroundings: None,
+        kept: Vec::new(),
     }
 }
 
@@ -89,6 +97,7 @@ fn parameters_are_where_the_layout_says() {
         base_time_nanoseconds: 4711,
         schedule: None,
         enforcement: Enforcement::Strict,
+        kept: &[],
         known: &[],
         provoke: None,
     };
@@ -127,6 +136,28 @@ fn a_schedule_is_rewritten_into_tables() {
         ]
     );
     assert_eq!(decoded.goals, [vec![2, 1], vec![0, 2]]);
+}
+
+/// The program is the first module, whatever its path; each other one is named once more.
+#[test]
+fn kept_places_come_behind_the_strings() {
+    let place = |module: &str, offset| KeptPlace { module: module.into(), offset };
+    let kept = [place("/lib/libx.so", 0x10), place("/bin/prog", 0x20), place("/lib/libx.so", 0x30)];
+    let name = |decoded: &Decoded, module: u64| {
+        let entry = &decoded.modules[module as usize];
+        String::from_utf8(decoded.strings[entry[0] as usize..][..entry[1] as usize].to_vec()).expect("a path")
+    };
+    let names = |decoded: &Decoded| -> Vec<(String, u64)> {
+        decoded.kept.iter().map(|entry| (name(decoded, entry[0]), entry[1])).collect()
+    };
+    let wanted: Vec<(String, u64)> = kept.iter().map(|place| (place.module.clone(), place.offset)).collect();
+    let recorded = decode(&encode(&ControlRequest { kept: &kept, ..ControlRequest::default() }).expect("encodes"));
+    assert_eq!(names(&recorded), wanted);
+    assert_eq!((name(&recorded, 0), recorded.modules.len()), (String::new(), 3));
+    let schedule = Schedule { kept: kept.to_vec(), ..schedule() };
+    let forced = decode(&encode(&ControlRequest { schedule: Some(&schedule), ..ControlRequest::default() }).expect("encodes"));
+    assert_eq!(names(&forced), wanted);
+    assert_eq!(name(&forced, 0), "/bin/prog");
 }
 
 /// Elastic enforcement is asked for, and a position then says by what it is recognised.

@@ -70,6 +70,7 @@ fn words_are_where_the_tables_say() {
         ("goal", control::field::GOAL),
         ("base time", control::field::BASE_TIME),
         ("filter locations", control::field::FILTER_LOCATIONS),
+        ("kept places", control::field::KEPT),
         ("modules", control::field::MODULES),
         ("goals", control::field::GOALS),
         ("string bytes", control::field::STRING_BYTES),

@@ -19,7 +19,7 @@ use crate::process::init;
 use crate::provoke;
 use crate::record::process_tree::{Cradle, NO_PLACE};
 use crate::record::{connections, external};
-use crate::record::{recorder, tree};
+use crate::record::{kept, recorder, tree};
 use crate::report;
 use crate::serial::shutdown;
 use crate::serial::{clock, explore, gate, policy, replay, sched, watchdog, world};
@@ -197,6 +197,7 @@ unsafe fn begin(thread: &'static Thread, cradle: &Cradle) {
         sched::only(thread);
     }
     tree::forked(thread);
+    kept::forked();
     gaps::forked();
     replay::appeared(thread);
     modules::write();

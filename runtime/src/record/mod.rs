@@ -10,6 +10,7 @@ pub mod external;
 pub mod filter;
 pub mod flow;
 pub mod frames;
+pub mod kept;
 pub mod limit;
 pub mod origin;
 pub mod places;

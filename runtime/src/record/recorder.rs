@@ -4,7 +4,7 @@
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
 use crate::detect;
-use crate::record::{chunk, filter, flow, frames, limit, tree};
+use crate::record::{chunk, filter, flow, frames, kept, limit, tree};
 use crate::system::memory::Map;
 use crate::system::registered::Registered;
 use crate::system::sys;
@@ -14,7 +14,7 @@ use crate::system::{config, folder, header};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{field, note};
-use rashomon_abi::record::{self, CHUNK_HEADER_WORDS, LOW_MASK, MAX_ARGUMENTS, Op, SITE_BIAS, word};
+use rashomon_abi::record::{self, AccessClass, CHUNK_HEADER_WORDS, LOW_MASK, MAX_ARGUMENTS, Op, SITE_BIAS, word};
 use rashomon_abi::unwritten;
 
 /// Contexts beyond this number are recorded as their parents.
@@ -135,7 +135,7 @@ fn resolve_context(thread: &Thread) {
         return;
     }
     let (bottom, lowest, top) = {
-        let filters = tree::wants_all(thread);
+        let filters = tree::wants_all(thread) || kept::on();
         // While accesses are ignored or asked about one by one the fast path stays shut.
         hot.dirty.set((hot.ignored.get() > 0 || filters) as u64);
         let lowest = hot.lowest.replace(hot.top.get());
@@ -207,7 +207,7 @@ pub(super) fn reserve_with_context(thread: &Thread, words: usize) -> bool {
 
 /// An access of a power of two of bytes: the whole of what the hook does in assembly, for all cases.
 pub fn access(thread: &Thread, address: u64, site: u64, kind: u64) {
-    if !thread.keep_accesses.get() {
+    if !thread.keep_accesses.get() || kept::on() && !kept::keeps(site) {
         return;
     }
     if !filter::keeps(thread, address, site, kind) && !config::option(control::option::NO_FILTER) {
@@ -234,6 +234,9 @@ pub fn access(thread: &Thread, address: u64, site: u64, kind: u64) {
 
 pub fn range(thread: &Thread, address: u64, bytes: u64, site: u64, class: u64) {
     if !thread.keep_accesses.get() || tree::on() && tree::is_redundant_range(thread, address, bytes, site, class) {
+        return;
+    }
+    if kept::on() && class != AccessClass::End as u64 && !kept::keeps(site) {
         return;
     }
     if !reserve_with_context(thread, 3) {

@@ -19,6 +19,7 @@ pub struct Tables {
     pub frames: usize,
     pub known: usize,
     pub strings: usize,
+    pub kept: usize,
 }
 
 /// Maps the file. Tells what is wrong with it.
@@ -59,9 +60,10 @@ pub fn load(path: &[u8; 4096]) -> Result<(), &'static [u8]> {
         field::DESCRIPTORS,
         field::FRAMES,
         field::KNOWN,
+        field::KEPT,
     ];
     if counts.iter().any(|&count| word(count) > control::MAX_ENTRIES)
-        || tables().strings + (word(field::STRING_BYTES) as usize).div_ceil(8) > LENGTH.load(Acquire) + 1
+        || tables().kept + count(field::KEPT) * control::KEPT_WORDS > LENGTH.load(Acquire) + 1
     {
         return Err(b"the session's control file is cut short");
     }
@@ -87,6 +89,7 @@ pub fn drop_schedule() {
             field::DESCRIPTORS,
             field::FRAMES,
             field::KNOWN,
+            field::KEPT,
             field::STRING_BYTES,
         ] {
             *words.add(index) = 0;
@@ -118,7 +121,8 @@ pub fn tables() -> Tables {
     let frames = descriptors + count(field::DESCRIPTORS) * control::DESCRIPTOR_WORDS;
     let known = frames + count(field::FRAMES) * control::FRAME_WORDS;
     let strings = known + count(field::KNOWN) * control::KNOWN_WORDS;
-    Tables { modules, threads, objects, turns, goals, descriptors, frames, known, strings }
+    let kept = strings + count(field::STRING_BYTES).div_ceil(8);
+    Tables { modules, threads, objects, turns, goals, descriptors, frames, known, strings, kept }
 }
 
 /// The path of module `index` of the control file.

@@ -5,7 +5,7 @@
 
 use crate::detect;
 use crate::detect::local::Local;
-use crate::record::{filter, recorder, tree};
+use crate::record::{filter, kept, recorder, tree};
 use crate::serial::replay::{self, GoalAccess};
 use crate::serial::sched::Wait;
 use crate::serial::{policy, sched};
@@ -89,7 +89,7 @@ pub unsafe fn prepare(thread: &'static Thread, block: &'static Hot) {
     block.locks.set(0);
     block.span.set(1 << 48);
     block.quantum.set(0);
-    block.dirty.set(tree::on() as u64);
+    block.dirty.set((tree::on() || kept::on()) as u64);
     thread.runs_in(block);
     recorder::begin(thread);
     thread.since_sync.set(0);

@@ -25,6 +25,9 @@ pub fn losses(path: &Path) -> Result<Vec<String>, PipelineError> {
             if header.notes.thinned() {
                 losses.insert(String::from("accesses that came again and again were no longer kept"));
             }
+            if header.notes.places() {
+                losses.insert(String::from("in recordings of a few places alone, all plain accesses of others"));
+            }
             if header.notes.filtered() {
                 losses.insert(String::from("accesses that are redundant for detectors of races were left out (--filter)"));
             }

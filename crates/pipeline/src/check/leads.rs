@@ -1,8 +1,7 @@
 //! Leads: findings that could still be decided, with what forcing needs to know of each.
 
 use crate::analyse::examine::Examination;
-use crate::analyse::modules::Unseen;
-use crate::check::prove::may_be_unordered;
+use crate::check::prove::{Known, may_be_unordered};
 use crate::check::pursue::{Pursuit, Pursuits};
 use crate::check::tally::Tally;
 use crate::findings::alike::{self, Cause, Counts};
@@ -11,7 +10,7 @@ use crate::findings::failure::failure_of;
 use crate::findings::symbols::Symbols;
 use crate::store::run::RunRecord;
 use rashomon_event::{
-    CandidateKind, Evidence, Finding, FindingId, FindingKind, Frame, ProcessPath, Schedule, Side, SiteId, Surroundings, Verdict,
+    CandidateKind, Evidence, Finding, FindingId, FindingKind, Frame, KeptPlace, ProcessPath, Schedule, Side, SiteId, Surroundings, Verdict,
 };
 use rashomon_report::ProgramExit;
 use rashomon_trace::{LoadedTrace, Misuse};
@@ -56,6 +55,14 @@ impl Lead {
         }
     }
 
+    /// A recording of few places that shows it, unordered, and its sides there: the same replays show all such findings of the
+    /// recording, and each costs nearly nothing more.
+    pub(crate) fn shared(&self) -> Option<(&Source, &[Side])> {
+        let own = may_be_unordered(&self.finding).then_some((&self.from, self.finding.sides.as_slice()));
+        let other = self.unordered.as_ref().map(|(from, sides)| (from, sides.as_slice()));
+        own.into_iter().chain(other).find(|(from, _)| !from.kept.is_empty())
+    }
+
     /// Whether the recorded schedule may be wanted again.
     pub(crate) fn replays_its_recording(&self) -> bool {
         self.exit.is_some() || self.finding.schedule.is_none() && is_proven(&self.finding) || may_be_unordered(&self.finding)
@@ -94,8 +101,8 @@ pub struct Gathered {
     pub(crate) exits: BTreeMap<FindingId, Lead>,
     /// Schedules of recorded processes.
     pub(super) replays: Replays,
-    /// What replays of recorded processes held that nobody sees.
-    pub(super) unseen: BTreeMap<(u32, ProcessPath), Unseen>,
+    /// Replays of recorded processes.
+    known: BTreeMap<(u32, ProcessPath), Known>,
     pub(crate) told: BTreeSet<String>,
 }
 
@@ -105,6 +112,14 @@ impl Gathered {
         if loaded.turns().len() <= MOST_REMEMBERED {
             self.replays.insert(from.key(), from.schedule(loaded, quantum, has_client));
         }
+    }
+
+    /// What replays of this process have shown. Of others it is forgotten where that is much.
+    pub(super) fn known(&mut self, from: &Source) -> &mut Known {
+        if self.known.values().map(Known::events).sum::<usize>() > MOST_REPLAYED {
+            self.known.iter_mut().filter(|(key, _)| **key != from.key()).for_each(|(_, known)| known.forget());
+        }
+        self.known.entry(from.key()).or_default()
     }
 }
 
@@ -116,12 +131,14 @@ pub(crate) struct Source {
     pub process: ProcessPath,
     /// Of a process that another one made: how the others run when it is forced.
     pub surroundings: Option<Surroundings>,
+    /// The places whose plain accesses alone were recorded; none: all were.
+    pub kept: Vec<KeptPlace>,
 }
 
 impl Source {
     /// The initial process.
     pub(super) fn of_recording(recording: u32) -> Self {
-        Self { recording, process: ProcessPath::default(), surroundings: None }
+        Self { recording, process: ProcessPath::default(), surroundings: None, kept: Vec::new() }
     }
 
     pub(super) fn key(&self) -> (u32, ProcessPath) {
@@ -132,13 +149,16 @@ impl Source {
     pub(super) fn schedule(&self, loaded: &LoadedTrace, quantum: u64, has_client: bool) -> Option<Arc<Schedule>> {
         (loaded.trace.mode == rashomon_event::Mode::Serial).then(|| {
             let recorded = if has_client { loaded.whole_schedule(quantum) } else { loaded.replay_schedule(quantum) };
-            Arc::new(Schedule { surroundings: self.surroundings.clone(), ..recorded })
+            Arc::new(Schedule { surroundings: self.surroundings.clone(), kept: self.kept.clone(), ..recorded })
         })
     }
 }
 
 /// Suspicions that are looked at in one recording: to say what one is costs a look at the whole trace.
 pub(super) const MOST_OF_ONE_RECORDING: u64 = 4000;
+
+/// Events of all replays in memory together.
+const MOST_REPLAYED: usize = 1 << 22;
 
 /// Turns of a schedule that is kept.
 pub(super) const MOST_REMEMBERED: usize = 1 << 16;
@@ -169,6 +189,7 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
     let mut lead = |mut finding: Finding, exit: Option<ProgramExit>, (cause, came): (Option<Cause>, usize)| {
         if let Some(schedule) = &mut finding.schedule {
             schedule.surroundings.clone_from(&from.surroundings);
+            schedule.kept.clone_from(&from.kept);
         }
         if !from.process.is_initial() {
             finding.notes.push(format!("seen in process {}, which the program made", from.process));
@@ -296,7 +317,7 @@ pub(crate) fn merge(leads: &mut BTreeMap<FindingId, Lead>, new: Lead) -> bool {
         |a: &Finding, b: &Finding| (a.verdict.rank(), a.schedule.is_none()) < (b.verdict.rank(), b.schedule.is_none());
     let improved = is_better(&new.finding, &old.finding);
     let other = if improved { std::mem::replace(old, new) } else { new };
-    if !may_be_unordered(&old.finding) && old.unordered.is_none() {
+    if (!may_be_unordered(&old.finding) || other.shared().is_some() && old.shared().is_none()) && old.unordered.is_none() {
         let shown = may_be_unordered(&other.finding).then(|| (other.from.clone(), other.finding.sides.clone()));
         old.unordered = other.unordered.or(shown);
     }

@@ -85,7 +85,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 found = finding.schedule.filter(|_| finding.id == lead.finding.id);
             }
         });
-        found.map(|schedule| Schedule { surroundings: lead.from.surroundings.clone(), ..schedule })
+        let from = &lead.from;
+        found.map(|schedule| Schedule { surroundings: from.surroundings.clone(), kept: from.kept.clone(), ..schedule })
     }
 }
 

@@ -28,7 +28,7 @@ use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
 use rashomon_confirm::force::remove;
 use rashomon_confirm::{Forcing, Input, Output, Program};
-use rashomon_event::{Deadline, Evidence, Finding, FindingId, FindingKind, Schedule};
+use rashomon_event::{Deadline, Evidence, Finding, FindingId, FindingKind, Schedule, Side};
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{process_folder, processes};
 use std::collections::BTreeMap;
@@ -117,6 +117,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         run: &RunRecord,
     ) -> Result<(), PipelineError> {
         let session = self.store.proof(&lead.finding.id);
+        // Whoever looks where nearly nothing is kept has little to find a schedule in.
+        if let Some((from, sides)) = lead.shared() {
+            let seen = (from.clone(), sides.to_vec());
+            if self.show_unordered(prover, lead, gathered, seen)? {
+                return self.clean_up(&session);
+            }
+        }
         if let Some(exit) = lead.exit {
             if let Some(recorded) = self.recorded(&lead.from, gathered)? {
                 let norm = Norm::of(self.settings.expected_exit, run.recordings.iter().map(|recording| recording.exit));
@@ -162,18 +169,35 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             return self.clean_up(&session);
         }
         let shown = may_be_unordered(&lead.finding).then(|| (lead.from.clone(), lead.finding.sides.clone()));
-        if let Some((from, sides)) = shown.or_else(|| lead.unordered.clone())
-            && let Some(schedule) = self.recorded(&from, gathered)?
-        {
-            let mut finding = Finding { sides, evidence: Evidence::HappensBefore, ..lead.finding.clone() };
-            let unseen = gathered.unseen.entry(from.key()).or_default();
-            if prover.prove_unordered(&mut finding, &schedule, unseen, &session)? {
-                lead.finding = finding;
-            } else {
-                (lead.finding.notes, lead.finding.unseen) = (finding.notes, finding.unseen);
-            }
+        if let Some(seen) = shown.or_else(|| lead.unordered.clone()) {
+            self.show_unordered(prover, lead, gathered, seen)?;
         }
         self.clean_up(&session)
+    }
+
+    /// Whether replays of the recording show the two accesses, with these sides there, in no order. Then that is the finding.
+    fn show_unordered(
+        &self,
+        prover: &mut Prover<'_, S>,
+        lead: &mut Lead,
+        gathered: &mut Gathered,
+        (from, sides): (Source, Vec<Side>),
+    ) -> Result<bool, PipelineError> {
+        let Some(schedule) = self.recorded(&from, gathered)? else { return Ok(false) };
+        let session = self.store.proof(&lead.finding.id);
+        let mut finding = Finding { sides, evidence: Evidence::HappensBefore, ..lead.finding.clone() };
+        let known = gathered.known(&from);
+        if self.settings.keep {
+            // Each proof has its own.
+            known.forget();
+        }
+        let is_shown = prover.prove_unordered(&mut finding, &schedule, known, &session)?;
+        if is_shown {
+            lead.finding = finding;
+        } else {
+            (lead.finding.notes, lead.finding.unseen) = (finding.notes, finding.unseen);
+        }
+        Ok(is_shown)
     }
 
     /// The schedule of a recorded process, where it ran serially.
@@ -286,7 +310,7 @@ pub fn analyse_session<S: Symbols + ?Sized>(
             continue;
         };
         tally.count(&loaded, &process.path, symbols.trusted(), false, observer);
-        let from = Source { recording: 0, process: process.path, surroundings: None };
+        let from = Source { recording: 0, process: process.path, surroundings: None, kept: Vec::new() };
         let found = leads_of(&loaded, (symbols, 0), &from, ProgramExit::Unknown, &mut examination, tally);
         for lead in found {
             merge(&mut leads, lead);

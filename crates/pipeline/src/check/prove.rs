@@ -109,30 +109,43 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     }
 
     /// Replays the recorded execution and looks for the pair in it, unordered by every rule. `true`: proven.
-    /// `known`: what an earlier replay of the same recording held that was not seen, so that no other one need be executed.
+    /// `known`: earlier replays of the same recording.
     pub fn prove_unordered(
         &mut self,
         finding: &mut Finding,
         recorded: &Schedule,
-        known: &mut Unseen,
+        known: &mut Known,
         session: &Path,
     ) -> Result<bool, PipelineError> {
         let Some(places) = places_of(finding) else { return Ok(false) };
-        if !known.is_empty() {
-            may_have_ordered(finding, known);
-            return Ok(false);
-        }
         for number in 0..self.forcing.times.max(1) {
-            let session = if number == 0 { session } else { self.scratch };
-            force(self.program, recorded, session, &self.forcing)?;
-            self.executions += 1;
-            let Ok(loaded) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
-            *known = Unseen::strict(&loaded, self.symbols.trusted());
-            if !known.is_empty() {
-                may_have_ordered(finding, known);
-                return Ok(false);
-            }
-            let composer = Composer::new(&loaded, self.symbols, recorded.quantum);
+            let once;
+            let loaded = match known.replays.get(number as usize) {
+                Some(replayed) => replayed,
+                None if !known.unseen.is_empty() => {
+                    may_have_ordered(finding, &known.unseen);
+                    return Ok(false);
+                }
+                None => {
+                    let session = if number == 0 { session } else { self.scratch };
+                    force(self.program, recorded, session, &self.forcing)?;
+                    self.executions += 1;
+                    let Ok(loaded) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
+                    known.unseen = Unseen::strict(&loaded, self.symbols.trusted());
+                    if !known.unseen.is_empty() {
+                        may_have_ordered(finding, &known.unseen);
+                        return Ok(false);
+                    }
+                    if known.replays.len() == number as usize && loaded.trace.events.len() <= MOST_REMEMBERED {
+                        known.replays.push(loaded);
+                        &known.replays[number as usize]
+                    } else {
+                        once = loaded;
+                        &once
+                    }
+                }
+            };
+            let composer = Composer::new(loaded, self.symbols, recorded.quantum);
             let Some((first, second)) = unordered_again(&composer, finding, &places) else { return Ok(false) };
             if number == 0 {
                 finding.sides = [first, second].map(|event| composer.describer.side_before(event)).to_vec();
@@ -194,6 +207,31 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         self.shown(schedule, &attempt.outcome, session).is_some_and(|(shown, _)| shown.id == finding.id)
     }
 }
+
+/// What replays of one recorded process have shown, so that no other one need be executed: each finding of it is looked for in
+/// the same ones.
+#[derive(Default)]
+pub struct Known {
+    /// What was not seen in them.
+    unseen: Unseen,
+    /// The first ones, where they are not large.
+    replays: Vec<LoadedTrace>,
+}
+
+impl Known {
+    /// Of the replays in memory.
+    pub(crate) fn events(&self) -> usize {
+        self.replays.iter().map(|replayed| replayed.trace.events.len()).sum()
+    }
+
+    /// The replays.
+    pub(crate) fn forget(&mut self) {
+        self.replays.clear();
+    }
+}
+
+/// Events of a replay that is kept in memory.
+const MOST_REMEMBERED: usize = 1 << 21;
 
 /// How often a proof may be replayed until it comes about again.
 pub(crate) const REPLAYS: u32 = 3;

@@ -251,7 +251,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             [first, second] => place(first).zip(place(second)).map(|(first, second)| [first, second]),
             _ => None,
         };
-        finding.schedule = Some(Schedule { surroundings: schedule.surroundings.clone(), ..executed });
+        finding.schedule =
+            Some(Schedule { surroundings: schedule.surroundings.clone(), kept: schedule.kept.clone(), ..executed });
         Some((finding, places))
     }
 

@@ -28,6 +28,7 @@ use crate::findings::compose::Composer;
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use crate::record::Scheduling;
+use crate::store::run::RecordedRun;
 use rashomon_confirm::Ending;
 use rashomon_confirm::schedule::Planner;
 use rashomon_event::{Deadline, EventIndex, FindingId, FindingKind, Schedule, Trial};
@@ -101,7 +102,8 @@ impl Atomicity {
     /// Which recording is next: first those that ended wrongly.
     fn choose<S: Symbols + ?Sized>(&mut self, case: &Case<'_, '_, S>) {
         let norm = norm_of(case);
-        let all = (0..).zip(&case.run.recordings).filter(|(number, _)| !self.seen.contains(number));
+        let whole = |(number, recorded): &(u32, &RecordedRun)| recorded.kept.is_empty() && !self.seen.contains(number);
+        let all = (0..).zip(&case.run.recordings).filter(whole);
         let (wrong, others): (Vec<_>, Vec<_>) = all.partition(|(_, recorded)| norm.is_wrong(recorded.exit));
         let others = others.into_iter().take(MOST_RECORDINGS.saturating_sub(self.seen.len()));
         let next: Vec<u32> = wrong.into_iter().take(MOST_RECORDINGS).chain(others).map(|(number, _)| number).collect();

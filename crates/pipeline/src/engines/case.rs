@@ -25,7 +25,7 @@ use crate::record::{RecordSettings, Scheduling, record};
 use crate::store::run::{RecordedRun, RunRecord};
 use rashomon_confirm::force::remove;
 use rashomon_confirm::{Ending, Input, Output, Time, execute};
-use rashomon_event::{Deadline, Evidence};
+use rashomon_event::{Deadline, Evidence, KeptPlace};
 use rashomon_report::ProgramExit;
 use rashomon_trace::processes;
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ const LEAST_EXCERPT: Duration = Duration::from_millis(50);
 const EXCERPT_BYTES: u64 = 1 << 22;
 
 /// How a recording is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
     /// As the user runs the program.
     First,
@@ -51,6 +51,8 @@ pub(super) enum Manner {
     Further { within: Within },
     /// Its beginning.
     Excerpt,
+    /// Once more, with the plain accesses of these places alone; if it does not end in its time, as far as it came.
+    Places { kept: Vec<KeptPlace>, until: Deadline },
 }
 
 /// The time for a further recording.
@@ -87,6 +89,8 @@ pub struct Case<'c, 'j, S: ?Sized> {
     /// last left the world as it does.
     recorded: u64,
     whole: u64,
+    /// A recording kept less than there was.
+    lost: bool,
     /// Why nothing more is executed, where an execution could not be made. What was decided before stands.
     pub stopped: Option<PipelineError>,
 }
@@ -104,6 +108,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             violations: Vec::new(),
             recorded: 0,
             whole: 0,
+            lost: false,
             stopped: None,
         }
     }
@@ -133,6 +138,12 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             remove(&folder)?;
         }
         Ok(is_new)
+    }
+
+    /// Whether what was executed was not all kept, or not all looked at.
+    pub(super) const fn has_lost(&self) -> bool {
+        let tally = &self.tally;
+        self.lost || tally.out_of_time > 0 || tally.set_aside > 0 || tally.not_analysed > 0 || tally.cut_short > 0
     }
 
     /// So many executions, each as long as the first recording: how units of searching engines are compared. The clock does not
@@ -187,9 +198,12 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             if settings.input == Input::Inherit {
                 settings.input = Input::Empty;
             }
-            let (limit, until) = self.bounds_of(manner);
+            let (limit, until) = self.bounds_of(&manner);
             settings.limit = Some(settings.limit.map_or(limit, |given| given.min(limit)));
             settings.until = until;
+            if let Manner::Places { kept, .. } = &manner {
+                settings.kept.clone_from(kept);
+            }
             if manner == Manner::Excerpt {
                 let given = if settings.trace_limit == 0 { u64::MAX } else { settings.trace_limit };
                 settings.trace_limit = given.min(EXCERPT_BYTES);
@@ -212,7 +226,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             remove(&folder)?;
             return Ok(false);
         }
-        if recorded.exit == ProgramExit::TimedOut && settings.until.is_over() {
+        if is_first && recorded.exit == ProgramExit::TimedOut && settings.until.is_over() {
             let seconds = Duration::from_millis(recorded.milliseconds).as_secs_f64();
             recorded.notes.push(format!(
                 "the program was ended after {seconds:.1} s, half of the budget: what it would have done later was not seen; \
@@ -225,20 +239,22 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         self.run.recordings.push(recorded);
         job.tell_numbers(self.run, &self.tally, self.observer)?;
         job.store.write_run(self.run)?;
-        // An excerpt loses what it is meant to lose.
-        for loss in header.losses().into_iter().filter(|_| manner != Manner::Excerpt) {
+        // An excerpt loses what it is meant to lose, and so does who keeps some places alone.
+        let is_meant = matches!(manner, Manner::Excerpt | Manner::Places { .. });
+        self.lost |= header.notes.truncated() || header.notes.thinned();
+        for loss in header.losses().into_iter().filter(|_| !is_meant) {
             if self.gathered.told.insert(loss.clone()) {
                 self.tell(loss);
             }
         }
-        for phrase in header.phrases() {
+        for phrase in header.phrases().into_iter().filter(|_| !matches!(manner, Manner::Places { .. })) {
             self.tell_once(phrase);
         }
         Ok(true)
     }
 
     /// The most time of a further recording, and when it has to be over.
-    fn bounds_of(&self, manner: Manner) -> (Duration, Deadline) {
+    fn bounds_of(&self, manner: &Manner) -> (Duration, Deadline) {
         let deadlines = &self.deadlines;
         let share = deadlines.recording.or(deadlines.total);
         match manner {
@@ -246,9 +262,13 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
                 let limit = share.left().map_or(EXCERPT, |left| left / EXCERPTS);
                 (limit.clamp(LEAST_EXCERPT, EXCERPT), share)
             }
-            Manner::First | Manner::Further { .. } => {
+            Manner::First | Manner::Further { .. } | Manner::Places { .. } => {
                 let first = self.run.recordings.first().map_or(0, |first| first.milliseconds);
-                let until = if manner == (Manner::Further { within: Within::Share }) { share } else { deadlines.total };
+                let until = match manner {
+                    Manner::Further { within: Within::Share } => share,
+                    Manner::Places { until, .. } => *until,
+                    _ => deadlines.total,
+                };
                 ((Duration::from_millis(first) * SLOWDOWN).max(LEAST_LIMIT), until)
             }
         }
@@ -304,7 +324,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             let scheduling = recorded.and_then(|recorded| recorded.policy.parse::<Scheduling>().ok());
             let seed = recorded.map_or(0, |recorded| recorded.seed);
             let surroundings = scheduling.and_then(|scheduling| scheduling.surroundings(&process.path, seed));
-            let from = Source { recording: number, process: process.path, surroundings };
+            let kept = recorded.map_or_else(Vec::new, |recorded| recorded.kept.clone());
+            let from = Source { recording: number, process: process.path, surroundings, kept };
             let exit = recorded.filter(|_| from.process.is_initial()).map_or(ProgramExit::Unknown, |recorded| recorded.exit);
             let may_be_wrong = Norm::at_worst(job.settings.expected_exit).is_wrong(exit);
             let exit = if may_be_wrong { exit } else { ProgramExit::Unknown };
@@ -371,8 +392,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
 }
 
 impl Gathered {
-    /// One of each cause first, the one that its threads come to first; of these surest and cheapest first. Ids break ties, so
-    /// that the order is the same in every run.
+    /// What the same few replays show first; then one of each cause, the one that its threads come to first; of these surest and
+    /// cheapest first. Ids break ties, so that the order is the same in every run.
     pub(crate) fn in_order(&mut self) -> Vec<Lead> {
         let mut leads: Vec<Lead> = std::mem::take(&mut self.leads).into_values().collect();
         leads.sort_by_key(|lead| (lead.finding.verdict.rank(), lead.came, lead.finding.id.clone()));
@@ -380,7 +401,8 @@ impl Gathered {
         leads.sort_by_key(|(rank, lead)| {
             let turns = lead.finding.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.turns.len());
             let was_ordered = lead.finding.evidence != Evidence::HappensBefore;
-            (*rank, lead.doubt(), lead.finding.verdict.rank(), was_ordered, turns, lead.finding.id.clone())
+            let shared = lead.shared().map_or(u32::MAX, |(from, _)| from.recording);
+            (shared, *rank, lead.doubt(), lead.finding.verdict.rank(), was_ordered, turns, lead.finding.id.clone())
         });
         leads.into_iter().map(|(_, lead)| lead).collect()
     }

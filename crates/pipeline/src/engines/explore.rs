@@ -131,6 +131,7 @@ impl Explore {
                 exit,
                 milliseconds: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
                 notes: Vec::new(),
+                kept: Vec::new(),
             };
             if case.hand_back(&session, recorded)? {
                 taken += 1;

@@ -185,8 +185,8 @@ impl Force {
         let confirmed = job.confirm_one(&mut unit.prover, &mut lead, &mut unit.case.gathered, unit.case.run);
         let executions = unit.count();
         self.executions += executions;
-        // Of some no schedule is known.
-        self.forced += u64::from(executions > 0);
+        // Of some no schedule is known. Others are shown by what was executed for one before them.
+        self.forced += u64::from(executions > 0 || is_proven(&lead.finding) && !is_proven(&before));
         let late = unit.prover.forcing.deadline.is_over() && !is_proven(&lead.finding) && !is_proven(&before);
         if late || confirmed.is_err() {
             // The end of the budget ended it, or it could not be tried: that says nothing about the finding.

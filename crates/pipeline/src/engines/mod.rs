@@ -40,6 +40,7 @@ engines! {
     }
     then {
         force,
+        detect,
         atomicity,
         correlated,
         explore,

@@ -42,7 +42,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             called: if loaded.trace.kept.is_empty() { Vec::new() } else { Unseen::strict(loaded, symbols.trusted()).libraries },
             thinned: {
                 let notes = loaded.header.notes;
-                notes.thinned() || notes.truncated() || notes.filtered()
+                notes.thinned() || notes.truncated() || notes.filtered() || notes.places()
             },
         }
     }

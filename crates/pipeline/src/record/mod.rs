@@ -8,7 +8,7 @@ use crate::store::run::RecordedRun;
 use rashomon_abi::control::option;
 use rashomon_confirm::force::{header_of, new_session};
 use rashomon_confirm::{ConfirmError, Ending, Input, Output, Program, Served, Time, execute};
-use rashomon_event::{Deadline, ProcessPath, Surroundings};
+use rashomon_event::{Deadline, KeptPlace, ProcessPath, Surroundings};
 use rashomon_report::ProgramExit;
 use rashomon_trace::control::{self, ControlRequest, Policy};
 use rashomon_trace::{RunHeader, RunMode, RunOutcome, RunState};
@@ -97,6 +97,8 @@ pub struct RecordSettings {
     pub unseen_calls: UnseenCalls,
     /// Which way control goes in functions that the compiler's plugin has instrumented is recorded, and every access.
     pub dependences: bool,
+    /// Places whose plain accesses alone are kept; none: all are.
+    pub kept: Vec<KeptPlace>,
 }
 
 /// Which plain accesses are kept.
@@ -176,6 +178,7 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
         call_timeout_ms: u64::try_from(settings.call_timeout.as_millis()).unwrap_or(u64::MAX),
         base_time_nanoseconds: settings.base_time_nanoseconds,
         options: options_of(settings),
+        kept: &settings.kept,
         filter_locations: if let Accesses::Needed { locations } = settings.accesses { locations } else { 0 },
         ..ControlRequest::default()
     };
@@ -208,6 +211,7 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
             .chain(processes::said_of(session, &program.executable)?)
             .chain(processes::crashes_of(session)?)
             .collect(),
+        kept: settings.kept.clone(),
     };
     Ok((run, header))
 }

@@ -1,6 +1,7 @@
 //! What a store knows about the executions in it: enough to make each of them again.
 
 use rashomon_confirm::Client;
+use rashomon_event::KeptPlace;
 pub use rashomon_event::{pasted, quoted};
 use rashomon_report::ProgramExit;
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,9 @@ pub struct RecordedRun {
     /// Things the user should know about this execution.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The places whose plain accesses alone were recorded; none: all were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptPlace>,
 }
 
 /// Who asks a program that serves, in every execution.
