@@ -37,6 +37,12 @@ impl Deadline {
         }
     }
 
+    /// The later of two.
+    #[must_use]
+    pub fn later(self, other: Self) -> Self {
+        Self(self.0.zip(other.0).map(|(one, two)| one.max(two)))
+    }
+
     /// So much earlier.
     #[must_use]
     pub fn less(self, time: Duration) -> Self {

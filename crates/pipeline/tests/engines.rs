@@ -261,18 +261,20 @@ fn a_check_runs_the_registered_engines() {
     let explore = ("explore", Share::Whole, Turn::ByOffer);
     let mut usual = Asked { plan: Some(&mut plan), stored: false, ..none() };
     let first = ("record", Share::Whole, Turn::First);
-    let all = [first, force, detect, atomicity, correlated, explore, provoke, witness, harm, critical];
+    // Of a large first recording.
+    let predict = ("predict", Share::Whole, Turn::ByOffer);
+    let all = [first, predict, force, detect, atomicity, correlated, explore, provoke, witness, harm, critical];
     assert_eq!(names(&mut usual), all);
     let mut check = Asked { plan: Some(&mut plan), stored: false, engines: vec![engines::EVERY.into()], ..none() };
     assert_eq!(names(&mut check), all);
     assert_eq!(names(&mut none()), [("predict", Share::Whole, Turn::First), force, witness]);
     // Whoever is named takes part; what records and analyses always does.
     let mut some = Asked { plan: Some(&mut plan), stored: false, engines: vec!["explore".into()], ..none() };
-    assert_eq!(names(&mut some), [("record", Share::Whole, Turn::First), explore]);
+    assert_eq!(names(&mut some), [first, predict, explore]);
     assert!(engines::OPTIONAL.iter().all(|name| *name == engines::EVERY || engines::NAMES.contains(name)));
     // Without a budget nothing is executed.
     let mut unbounded = Asked { plan: Some(&mut plan), stored: false, budget: Duration::ZERO, ..none() };
-    assert_eq!(names(&mut unbounded).iter().map(|one| one.0).collect::<Vec<_>>(), ["record", "force", "witness"]);
+    assert_eq!(names(&mut unbounded).iter().map(|one| one.0).collect::<Vec<_>>(), ["record", "predict", "force", "witness"]);
 }
 
 const MAIN: u64 = 0x55_0000_0000;

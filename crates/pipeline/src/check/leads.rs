@@ -10,7 +10,8 @@ use crate::findings::failure::failure_of;
 use crate::findings::symbols::Symbols;
 use crate::store::run::RunRecord;
 use rashomon_event::{
-    CandidateKind, Evidence, Finding, FindingId, FindingKind, Frame, KeptPlace, ProcessPath, Schedule, Side, SiteId, Surroundings, Verdict,
+    CandidateKind, Evidence, Finding, FindingId, FindingKind, Frame, KeptPlace, ProcessPath, Schedule, Side, SiteId,
+    Surroundings, Verdict,
 };
 use rashomon_report::ProgramExit;
 use rashomon_trace::{LoadedTrace, Misuse};

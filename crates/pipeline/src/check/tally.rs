@@ -27,6 +27,8 @@ pub struct Tally {
     pub not_analysed: u64,
     pub cut_short: u64,
     pub notes: Vec<String>,
+    /// Those of them that say what there was no time for so far.
+    pub late: Vec<String>,
 }
 
 impl Tally {
@@ -64,10 +66,13 @@ impl Tally {
                 recorded(self.not_analysed)
             ));
         }
-        for note in notes {
-            observer.progress(Progress::Note(&note));
-            self.notes.push(note);
+        // Told before, with what was known then.
+        self.notes.retain(|note| !self.late.contains(note));
+        for note in notes.iter().filter(|note| !self.late.contains(note)) {
+            observer.progress(Progress::Note(note));
         }
+        self.notes.extend(notes.iter().cloned());
+        self.late = notes;
     }
 
     /// What was not gone after because others like it were.

@@ -91,6 +91,8 @@ pub struct Case<'c, 'j, S: ?Sized> {
     whole: u64,
     /// A recording kept less than there was.
     lost: bool,
+    /// The first recording is large, and still to be analysed.
+    pub first_waits: bool,
     /// Why nothing more is executed, where an execution could not be made. What was decided before stands.
     pub stopped: Option<PipelineError>,
 }
@@ -109,6 +111,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             recorded: 0,
             whole: 0,
             lost: false,
+            first_waits: false,
             stopped: None,
         }
     }
@@ -356,6 +359,19 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             }
         }
         Ok(Analysed { shown: all_shown, any })
+    }
+
+    /// Analyses a recording when the time for predictions may be over: a part of what is left until then is for it.
+    pub(super) fn analyse_late(&mut self, number: u32, until: Deadline) -> Result<Analysed, PipelineError> {
+        const PART: u32 = 3;
+        const AT_LEAST: Duration = Duration::from_millis(200);
+        let deadlines = self.deadlines;
+        let within = Deadline::within(until.limit(self.job.settings.budget.total) / PART);
+        self.deadlines.predicting = deadlines.predicting.later(within).or(until);
+        self.deadlines.left_behind = deadlines.left_behind.later(self.deadlines.predicting.and(AT_LEAST));
+        let analysed = self.analyse(number);
+        self.deadlines = deadlines;
+        analysed
     }
 
     /// What only all recordings together say.

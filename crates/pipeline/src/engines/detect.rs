@@ -30,7 +30,6 @@ use rashomon_trace::Policy;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 
 pub const NAME: &str = "detect";
 
@@ -44,8 +43,6 @@ const DETECTIONS: u32 = 3;
 const MOST: u32 = 4;
 const FRUITLESS: u32 = 2;
 const POLICIES: [Policy; 3] = [Policy::Random, Policy::Pct, Policy::RoundRobin];
-/// What looking at one such recording may take of its share.
-const PREDICTION: u32 = 3;
 /// Frames of an access that may be its place: where a function of the runtime made it, the place is further out.
 const FRAMES: usize = 3;
 /// Bytes of reports that are read.
@@ -136,13 +133,7 @@ impl Detect {
         let next = Next { scheduling: Scheduling::Serial(policy), seed };
         if case.record_next(next, Manner::Places { kept, until })? {
             let number = case.run.recordings.len() as u32 - 1;
-            let deadlines = case.deadlines;
-            let left = until.limit(case.job.settings.budget.total) / PREDICTION;
-            case.deadlines.predicting = Deadline::within(left).or(until);
-            case.deadlines.left_behind = case.deadlines.predicting.and(Duration::from_millis(200));
-            let analysed = case.analyse(number);
-            case.deadlines = deadlines;
-            if let Some(shown) = analysed?.shown {
+            if let Some(shown) = case.analyse_late(number, until)?.shown {
                 case.novelty.learn(shown);
             }
         }

@@ -27,7 +27,8 @@ macro_rules! engines {
         /// Those that take part in a check, in their order.
         pub fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Vec<Registered<'a, S>> {
             let all = [$($first::of_check(asked),)* $($engine::of_check(asked)),*].into_iter().flatten();
-            all.filter(|one| one.turn == engine::Turn::First || asked.is_wanted(one.engine.name())).collect()
+            let is_first = |one: &Registered<'a, S>| [$($first::NAME),*].contains(&one.engine.name());
+            all.filter(|one| is_first(one) || asked.is_wanted(one.engine.name())).collect()
         }
     };
 }

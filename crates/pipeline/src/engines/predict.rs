@@ -1,4 +1,5 @@
-//! What is recorded already is analysed, one recording after the other.
+//! What is recorded already is analysed, one recording after the other. In a check, where each recording is looked at when it is
+//! made, that is left of it: a large first recording, for which others need not wait.
 
 use crate::engines::Asked;
 use crate::engines::case::Case;
@@ -47,7 +48,50 @@ impl<S: Symbols + ?Sized> Engine<S> for Predict {
     }
 }
 
-/// Where nothing is recorded.
+/// Analyses the first recording, if that waits.
+#[derive(Default)]
+struct First {
+    expectation: Option<Expectation>,
+}
+
+/// Analysing it takes as long as so many executions.
+const LARGE: u64 = 8;
+
+impl<S: Symbols + ?Sized> Engine<S> for First {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
+        let expectation = self.expectation.get_or_insert_with(|| Expectation::new(1.0, case.takes(LARGE)));
+        case.first_waits.then(|| expectation.offer())
+    }
+
+    fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
+        let before = case.gathered.leads.len();
+        case.first_waits = false;
+        if let Some(shown) = case.analyse_late(0, until)?.shown {
+            case.novelty.learn(shown);
+        }
+        case.settle()?;
+        Ok(Yield { leads: case.gathered.leads.len().saturating_sub(before), ..Yield::default() })
+    }
+
+    /// No time was left to look at it.
+    fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+        if std::mem::take(&mut case.first_waits) {
+            case.tally.not_analysed += 1;
+            case.settle()?;
+        }
+        Ok(())
+    }
+}
+
+/// Where nothing is recorded, and where a recording may wait.
 pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {
-    asked.stored.then(|| Registered { engine: Box::new(Predict::default()), share: Share::Whole, turn: Turn::First })
+    Some(if asked.stored {
+        Registered { engine: Box::new(Predict::default()), share: Share::Whole, turn: Turn::First }
+    } else {
+        Registered { engine: Box::new(First::default()), share: Share::Whole, turn: Turn::ByOffer }
+    })
 }

@@ -2,8 +2,8 @@
 //!
 //! A program that does not end within its share of the budget, and one whose recording is large, would leave no time to look at
 //! further schedules, or even at this one. Then further recordings are excerpts: the program's beginning, for a moment and with
-//! few accesses, cut off without anybody's asking. A large first recording waits until these have been looked at: what they show
-//! is quickly predicted and forced.
+//! few accesses, cut off without anybody's asking. A large first recording waits ([`Case::first_waits`]): what these show is
+//! quickly predicted and forced.
 
 use crate::check::plan::{History, Next, Plan};
 use crate::engines::Asked;
@@ -28,8 +28,6 @@ pub struct Record<'p> {
     history: History,
     upcoming: Option<Next>,
     is_over: bool,
-    /// The first recording is still to be analysed.
-    waits: bool,
     /// Further recordings are excerpts.
     excerpts: bool,
     expectation: Expectation,
@@ -49,7 +47,6 @@ impl<'p> Record<'p> {
             history: History::default(),
             upcoming: None,
             is_over: false,
-            waits: false,
             excerpts: false,
             expectation,
         }
@@ -89,8 +86,8 @@ impl<'p> Record<'p> {
         }
         let was_cut = case.run.recordings.first().is_some_and(|first| first.exit == ProgramExit::TimedOut);
         self.excerpts = was_cut || bytes > LARGE;
-        self.waits = bytes > LARGE;
-        if self.waits {
+        if bytes > LARGE {
+            case.first_waits = true;
             return Ok(true);
         }
         if !was_cut {
@@ -110,19 +107,13 @@ impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
             self.upcoming = self.plan.next(&self.history);
             self.is_over = self.upcoming.is_none();
         }
-        (self.upcoming.is_some() || self.waits).then(|| self.expectation.offer())
+        self.upcoming.is_some().then(|| self.expectation.offer())
     }
 
     /// One recording. It ends when its own time is up, or that of recordings.
     fn step(&mut self, case: &mut Case<'_, '_, S>, _: Deadline) -> Result<Yield, PipelineError> {
         let is_first = self.history.recordings == 0;
-        let Some(next) = self.upcoming.take() else {
-            let before = case.gathered.leads.len();
-            if std::mem::take(&mut self.waits) {
-                self.analyse(case, 0, true)?;
-            }
-            return Ok(Yield { leads: case.gathered.leads.len() - before, ..Yield::default() });
-        };
+        let Some(next) = self.upcoming.take() else { return Ok(Yield::default()) };
         if is_first {
             case.job.store.write_run(case.run)?;
         } else if case.deadlines.total.is_over() {
