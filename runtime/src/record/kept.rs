@@ -1,8 +1,8 @@
 //! Recordings that keep the plain accesses of a few places only, so that a long execution fits as a whole.
 //!
 //! What is not kept is counted all the same: positions of schedules mean the same in every recording of an execution. All
-//! synchronisation is kept, and so are ends of lifetimes, which tell two blocks at one address apart. Since a read may have seen a
-//! write that was not kept, the header says so: no causal prediction is made from it.
+//! synchronisation is kept, and so are ends of lifetimes, which tell two blocks at one address apart. A read may have seen a
+//! write that was not kept; so the header says what was done, and no causal prediction is made from such a recording.
 
 use crate::system::{config, header, modules};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
