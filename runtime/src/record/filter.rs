@@ -99,7 +99,8 @@ pub fn keeps(thread: &Thread, address: u64, site: u64, kind: u64) -> bool {
         thread.hot().capped.set(1);
         return false;
     }
-    *entry = [key, entry[1] + (1 << TIMES_SHIFT)];
+    // Where nothing is capped the number begins anew at some time.
+    *entry = [key, entry[1].wrapping_add(1 << TIMES_SHIFT)];
     true
 }
 
