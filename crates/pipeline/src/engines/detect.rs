@@ -53,10 +53,13 @@ type Race = [Vec<KeptPlace>; 2];
 
 /// Executions under the detector, then recordings of the places that it reported.
 pub struct Detect {
+    /// Executions under the detector.
     detections: u32,
-    /// In all, behind the last detection, and of these how many at the end showed nothing new.
+    /// Recordings of its places in all.
     recordings: u32,
+    /// Of these, how many were made since the last detection.
     behind: u32,
+    /// Of those, how many at the end showed nothing new.
     fruitless: u32,
     races: BTreeSet<Race>,
     expectation: Option<Expectation>,

@@ -1,5 +1,5 @@
-//! What is recorded already is analysed, one recording after the other. In a check, where each recording is looked at when it is
-//! made, that is left of it: a large first recording, for which others need not wait.
+//! What is recorded already is analysed, one recording after the other. A check looks at each recording when it is made; only a
+//! large first one waits, so that others need not wait for it.
 
 use crate::engines::Asked;
 use crate::engines::case::Case;
