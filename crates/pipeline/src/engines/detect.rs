@@ -266,11 +266,7 @@ mod tests {
         let frame = |offset: &str| format!(r#"{{"module":"/program","offset":"{offset}"}}"#);
         let stack = |offsets: &[&str]| offsets.iter().map(|offset| frame(offset)).collect::<Vec<_>>().join(",");
         let report = |kind: &str, first: &[&str], second: &[&str]| {
-            format!(
-                r#"{{"kind":"{kind}","accesses":[{{"stack":[{}]}},{{"stack":[{}]}}]}}"#,
-                stack(first),
-                stack(second)
-            )
+            format!(r#"{{"kind":"{kind}","accesses":[{{"stack":[{}]}},{{"stack":[{}]}}]}}"#, stack(first), stack(second))
         };
         let race = race_of(report("data-race", &["0x1f", "0x1f", "0x2f", "0x3f", "0x4f"], &["0xf"]).as_bytes());
         assert_eq!(race, Some([vec![place(0x10)], vec![place(0x20), place(0x30), place(0x40)]]));

@@ -41,15 +41,7 @@ impl<'p> Record<'p> {
     pub fn analysing(plan: &'p mut dyn Plan) -> Self {
         // A recording proves nothing by itself, unless it ends blocked; what is predicted from it may be.
         let expectation = Expectation::new(1.0, Duration::ZERO);
-        Self {
-            plan,
-            analyses: true,
-            history: History::default(),
-            upcoming: None,
-            is_over: false,
-            excerpts: false,
-            expectation,
-        }
+        Self { plan, analyses: true, history: History::default(), upcoming: None, is_over: false, excerpts: false, expectation }
     }
 
     /// Records without looking at anything.
