@@ -294,10 +294,24 @@ fn numbered(index: EventIndex) -> String {
     format!("n{}", index.0)
 }
 
-/// What the model of a trace calls these events, which synchronise.
-pub fn names_of(trace: &Trace, events: &[EventIndex]) -> Vec<String> {
-    let facts = Facts::new(trace, Atomics::Kept);
-    let mut names = Names::new(trace, &facts);
-    let unnamed = |event: EventIndex| format!("try_t{}_{}", trace.event(event).thread.0 + 1, numbered(event));
-    events.iter().map(|&event| names.of(trace, &facts, event).unwrap_or_else(|| unnamed(event))).collect()
+/// What the model of a trace calls its events. The trace is read once, and not for each order.
+pub struct Called<'t> {
+    trace: &'t Trace,
+    facts: Facts,
+    names: Names,
+}
+
+impl<'t> Called<'t> {
+    pub fn new(trace: &'t Trace) -> Self {
+        let facts = Facts::new(trace, Atomics::Kept);
+        let names = Names::new(trace, &facts);
+        Self { trace, facts, names }
+    }
+
+    /// Of events that synchronise.
+    pub fn names(&mut self, events: &[EventIndex]) -> Vec<String> {
+        let (trace, facts, names) = (self.trace, &self.facts, &mut self.names);
+        let unnamed = |event: EventIndex| format!("try_t{}_{}", trace.event(event).thread.0 + 1, numbered(event));
+        events.iter().map(|&event| names.of(trace, facts, event).unwrap_or_else(|| unnamed(event))).collect()
+    }
 }
