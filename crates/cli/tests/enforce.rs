@@ -294,8 +294,10 @@ fn confirmed(program: &str, arguments: &[&str]) -> BTreeSet<String> {
     place.rashomon(&record.iter().chain(arguments).copied().collect::<Vec<_>>());
     let ended = place.rashomon(&["csp", "enforce", "--json", "orders.json", "store"]);
     let text = std::fs::read_to_string(place.path("orders.json")).unwrap_or_else(|error| panic!("{error}: {ended}"));
-    let report = serde_json::from_str(&text).expect("JSON");
-    outcomes(&report).into_iter().filter(|kind| ["race", "deadlock"].contains(kind)).map(str::to_owned).collect()
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let races = report["counterexamples"].as_array().into_iter().flatten().any(|one| one["races"].as_u64() > Some(0));
+    let outcomes = outcomes(&report).into_iter().filter(|kind| ["race", "deadlock"].contains(kind));
+    outcomes.chain(races.then_some("race")).map(str::to_owned).collect()
 }
 
 /// A forked child, and one of a program that another one started; all others run freely.

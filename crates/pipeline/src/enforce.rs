@@ -95,6 +95,8 @@ pub struct Counterexample {
     pub why: Option<String>,
     /// Pairs of source lines whose accesses race, and those of a deadlock.
     pub places: BTreeSet<Vec<String>>,
+    /// How many of them race: an execution that deadlocks may show a race as well.
+    pub races: usize,
     /// Executions of this order, and of one closer to the trace if there is one.
     pub executions: usize,
     /// Milliseconds of the one that is told of.
@@ -343,6 +345,11 @@ impl Enforced {
         self.counterexamples.iter().filter(|one| one.outcome == outcome).count()
     }
 
+    /// How many show a race.
+    pub fn races(&self) -> usize {
+        self.counterexamples.iter().filter(|one| one.races > 0).count()
+    }
+
     /// Distinct places of all that are confirmed.
     pub fn places(&self) -> BTreeSet<&Vec<String>> {
         self.counterexamples.iter().flat_map(|one| &one.places).collect()
@@ -423,6 +430,7 @@ impl Enforcement<'_> {
             behind_wait_loop: planned.behind_wait_loop,
             outcome,
             why,
+            races: if confirmed { races.len() } else { 0 },
             places: if confirmed { races.into_iter().chain(deadlocks).collect() } else { BTreeSet::new() },
             executions: 1,
             milliseconds: u64::try_from(execution.duration.as_millis()).unwrap_or(u64::MAX),

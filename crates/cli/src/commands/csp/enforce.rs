@@ -110,6 +110,7 @@ fn line(found: &Counterexample) -> String {
     let steps = if found.steps.is_empty() { String::from("at once") } else { found.steps.join(", ") };
     let what = match found.outcome {
         Outcome::Race => "confirmed, data race",
+        Outcome::Deadlock if found.races > 0 => "confirmed, deadlock and data race",
         Outcome::Deadlock => "confirmed, deadlock",
         Outcome::Nothing if found.executions == 1 => "discarded, nothing was reported",
         Outcome::Nothing => &format!("discarded, nothing was reported in {} executions", found.executions),
@@ -142,7 +143,7 @@ fn summary(enforced: &Enforced) -> String {
         enforced.undecided,
         enforced.states,
         enforced.counterexamples.len(),
-        enforced.count(Outcome::Race),
+        enforced.races(),
         enforced.count(Outcome::Deadlock),
         enforced.count(Outcome::Nothing),
         enforced.count(Outcome::Infeasible),
