@@ -9,7 +9,10 @@ pub enum Word {
     /// Between quotes.
     Text(String),
     Sign(&'static str),
-    Unknown(char),
+    /// What is no word of the subset, from its first letter on.
+    Unknown(String),
+    /// Where a comment begins that does not end.
+    Unclosed,
     End,
 }
 
@@ -34,9 +37,13 @@ pub fn words(text: &str, file: u16) -> Vec<Token> {
     let mut from = 0;
     let (mut line, mut column) = (1, 1);
     let mut comment = 0_usize;
+    let mut opened = Token { word: Word::Unclosed, place: Place { line, column, file }, from, to: from };
     while let Some(first) = text[from..].chars().next() {
         let rest = &text[from..];
         let (word, length) = if rest.starts_with("{-") {
+            if comment == 0 {
+                opened = Token { place: Place { line, column, file }, from, to: from + 2, ..opened };
+            }
             comment += 1;
             (None, 2)
         } else if comment > 0 {
@@ -59,6 +66,9 @@ pub fn words(text: &str, file: u16) -> Vec<Token> {
         }
         from += length;
     }
+    if comment > 0 {
+        words.push(opened);
+    }
     words.push(Token { word: Word::End, place: Place { line, column, file }, from, to: from });
     words
 }
@@ -67,7 +77,7 @@ pub fn words(text: &str, file: u16) -> Vec<Token> {
 fn one(rest: &str, first: char) -> (Word, usize) {
     if first.is_ascii_digit() {
         let length = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
-        return (rest[..length].parse().map_or(Word::Unknown(first), Word::Number), length);
+        return (rest[..length].parse().map_or_else(|_| Word::Unknown(rest[..length].to_owned()), Word::Number), length);
     }
     if first.is_ascii_alphabetic() || first == '_' {
         let within = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '\'';
@@ -80,8 +90,20 @@ fn one(rest: &str, first: char) -> (Word, usize) {
     {
         return (Word::Text(rest[1..=length].to_owned()), length + 2);
     }
+    if let Some(length) = refines(rest) {
+        return (Word::Unknown(rest[..length].to_owned()), length);
+    }
     match SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
         Some(sign) => (Word::Sign(sign), sign.len()),
-        None => (Word::Unknown(first), first.len_utf8()),
+        None => (Word::Unknown(first.to_string()), first.len_utf8()),
     }
+}
+
+/// The length of a refinement in a model that is none of the subset, such as `[R=`.
+fn refines(rest: &str) -> Option<usize> {
+    let name = rest.strip_prefix('[')?;
+    let length = name.find(|letter: char| !letter.is_ascii_alphabetic())?;
+    let known = ["T", "F", "FD"].contains(&&name[..length]);
+    let assigns = name[length..].starts_with('=') && !name[length..].starts_with("==");
+    (length > 0 && !known && assigns).then_some(length + 2)
 }

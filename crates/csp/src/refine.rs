@@ -274,7 +274,9 @@ impl<'p, 'l> Search<'p, 'l> {
             let trace = self.trace(pair, None);
             self.tell(Counterexample { trace, then: Then::Offers(offers) });
         }
-        let ample = if self.limits.reductions.partial_order && self.goal.allows_partial_order() {
+        // What stands for all is hidden.
+        let hides = steps.iter().any(|step| step.0 == Action::Tau);
+        let ample = if hides && self.limits.reductions.partial_order && self.goal.allows_partial_order() {
             let (seen, symmetry) = (&self.seen, self.limits.reductions.symmetry);
             self.reducer.ample(&mut self.transitions, state, steps.len(), |reducer, processes, next| {
                 let next = if symmetry { reducer.canonical(processes, next) } else { next };

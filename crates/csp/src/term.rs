@@ -1,8 +1,10 @@
 //! Terms of the algebra. Each is kept once, so that equal states of an exploration have equal numbers.
 
 use crate::error::ScriptError;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A visible event, by its place in [`Processes::events`].
@@ -17,7 +19,52 @@ pub struct Name(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TermId(u32);
 
-pub type Events = Arc<BTreeSet<Event>>;
+/// A set of events that many terms share. A model of a trace has thousands of them in each of its compositions, and every step
+/// makes terms with the same sets: they are hashed once, and compared by what they are only if they are not the same.
+#[derive(Clone, Debug, Default)]
+pub struct Events(Arc<Hashed>);
+
+#[derive(Debug, Default)]
+struct Hashed {
+    hash: u64,
+    events: BTreeSet<Event>,
+}
+
+impl From<BTreeSet<Event>> for Events {
+    fn from(events: BTreeSet<Event>) -> Self {
+        let mut hasher = FxHasher::default();
+        events.iter().for_each(|event| event.hash(&mut hasher));
+        Self(Arc::new(Hashed { hash: hasher.finish(), events }))
+    }
+}
+
+impl FromIterator<Event> for Events {
+    fn from_iter<I: IntoIterator<Item = Event>>(events: I) -> Self {
+        Self::from(BTreeSet::from_iter(events))
+    }
+}
+
+impl Deref for Events {
+    type Target = BTreeSet<Event>;
+
+    fn deref(&self) -> &BTreeSet<Event> {
+        &self.0.events
+    }
+}
+
+impl PartialEq for Events {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.hash == other.0.hash && self.0.events == other.0.events
+    }
+}
+
+impl Eq for Events {}
+
+impl Hash for Events {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
+}
 
 /// What events are called instead; those that it does not name keep their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

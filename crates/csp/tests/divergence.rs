@@ -5,7 +5,6 @@ use rashomon_csp::refine::{Limits, Model, Then, Verdict, divergence_free, refine
 use rashomon_csp::script::Script;
 use rashomon_csp::term::{Event, Name, Processes, Term};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// What is said of each assertion; the script that is written must say the same.
 fn verdicts(text: &str) -> Vec<Option<String>> {
@@ -164,7 +163,7 @@ proptest! {
     fn divergence_is_a_cycle_of_hidden_events(edges in prop::collection::vec((0usize..5, 0u32..2, 0usize..5), 0..9)) {
         let mut processes = graph(&edges, 5);
         let start = processes.make(Term::Call(Name(0)));
-        let hidden = processes.make(Term::Hide(start, Arc::new(BTreeSet::from([Event(0)]))));
+        let hidden = processes.make(Term::Hide(start, BTreeSet::from([Event(0)]).into()));
         let expected = way_to_cycle(&edges, 5);
         let shortest = |verdict: Verdict| match verdict {
             Verdict::Holds { .. } => None,

@@ -2,9 +2,8 @@
 
 use rashomon_csp::refine::{Limits, Verdict, Why, deadlock_free};
 use rashomon_csp::script::Script;
-use rashomon_csp::term::{Event, Name, Processes, Term};
+use rashomon_csp::term::{Event, Events, Name, Processes, Term};
 use rashomon_csp::transitions::StepError;
-use std::sync::Arc;
 
 fn recursive(body: impl Fn(&mut Processes) -> Term) -> Processes {
     let mut processes = Processes::default();
@@ -24,7 +23,7 @@ fn more_terms_than_allowed() {
     // P = a -> (P ||| P)
     let processes = recursive(|processes| {
         let again = processes.make(Term::Call(Name(0)));
-        let two = processes.make(Term::Parallel(again, Arc::default(), again));
+        let two = processes.make(Term::Parallel(again, Events::default(), again));
         Term::Prefix(Event(0), two)
     });
     let verdict = check(processes, &Limits { states: 500, ..Limits::default() });

@@ -5,7 +5,6 @@ use rashomon_csp::reduce::Reductions;
 use rashomon_csp::refine::{Limits, Model, Verdict, deadlock_free, deterministic, refines};
 use rashomon_csp::term::{Event, Processes, Term, TermId};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Events are 0 and 1; the tick is 2.
 const TICK: u8 = 2;
@@ -168,7 +167,7 @@ fn in_parallel(to: &mut Meaning, a: &Meaning, shared: u8, b: &Meaning) {
 }
 
 fn term(processes: &mut Processes, tree: &Tree) -> TermId {
-    let set = |mask: u8| Arc::new((0..2).filter(|event| mask & (1 << event) != 0).map(|event| Event(event as u32)).collect());
+    let set = |mask: u8| (0..2).filter(|event| mask & (1 << event) != 0).map(|event| Event(event as u32)).collect();
     let mut of = |tree: &Tree| term(processes, tree);
     let term = match tree {
         Tree::Stop => Term::Stop,

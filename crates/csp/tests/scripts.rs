@@ -95,17 +95,26 @@ fn a_buffer_of_two_is_two_buffers_of_one() {
 
 #[test]
 fn wrong_scripts_are_answered_with_a_place() {
-    let cases = [
+    let declaration = "line 1, column 11: expected `channel`, `datatype`, `subtype`, `nametype`, `include`, `transparent`, \
+                       `assert` or a definition `NAME = process`, found `.`";
+    let unclosed = "expected `-}` behind this `{-`, found the end of the script";
+    let asked = "`[T=`, `[F=`, `[FD=`, `:[deadlock free]`, `:[divergence free]` or `:[deterministic]`";
+    let cases: &[(&str, &str)] = &[
         ("channel a\nP = a -> ", "line 2, column 10: expected a process, found the end of the script"),
         ("P = b -> STOP", "line 1, column 5: expected a declared event, found `b`"),
         ("P = Q", "line 1, column 5: expected a declared event or a defined name, found `Q`"),
         ("channel a, a", "line 1, column 12: expected an event that is not declared yet, found `a`"),
         ("P = STOP\nP = SKIP", "line 2, column 1: expected a name that is not defined yet, found `P`"),
-        ("channel c . {0}", "line 1, column 11: expected `channel`, `assert` or a definition `NAME = process`, found `.`"),
-        ("P = STOP\nassert P [X= P", "line 2, column 12: expected `||`, found `=`"),
+        ("channel c . {0}", declaration),
+        ("P = STOP\nassert P [R= P", &format!("line 2, column 10: expected {asked}, found `[R=`")),
+        ("P = STOP\nassert P [X=", &format!("line 2, column 10: expected {asked}, found `[X=`")),
+        ("channel a\n{- to {- its -} end\nP = a", &format!("line 2, column 1: {unclosed}")),
+        ("channel a\nP = a -> {- more", &format!("line 2, column 10: {unclosed}")),
+        ("P = 'x'", "line 1, column 5: expected a process, found `'`"),
+        ("P = STOP\nQ = P ; 99999999999999999999", "line 2, column 9: expected a process, found `99999999999999999999`"),
         ("P = (STOP", "line 1, column 10: expected `)`, found the end of the script"),
     ];
-    for (text, expected) in cases {
+    for &(text, expected) in cases {
         assert_eq!(Script::read(text).map(|_| ()).unwrap_err().to_string(), expected, "{text}");
     }
 }

@@ -4,6 +4,8 @@
 //! order of synchronisation is all that is enforced. What the detector then reports, or a deadlock of the program, confirms the
 //! counterexample and says where; an order that cannot be enforced is told from one under which nothing happens.
 
+mod reports;
+
 use crate::detect::Flags;
 use crate::error::PipelineError;
 use crate::findings::binaries::Binaries;
@@ -12,8 +14,7 @@ use rashomon_abi::record::Op;
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE};
 use rashomon_confirm::enforce::{Kept, enforce, order_of, steps};
 use rashomon_confirm::{Ending, Input, Program, Time};
-use rashomon_event::{Address, CandidateKind, Deadline, EventIndex, ProcessPath, Trace};
-use rashomon_files::Links;
+use rashomon_event::{Address, CandidateKind, Deadline, EventIndex, ProcessPath, Schedule, Trace};
 use rashomon_predict::deciders::Decision;
 use rashomon_predict::engines::opinions_of;
 use rashomon_predict::{Engine, Options, Refinement};
@@ -23,17 +24,14 @@ use rashomon_refinement::loops::{self, Loop, behind};
 use rashomon_refinement::model::Model;
 use rashomon_refinement::objects::{Object, Objects};
 use rashomon_refinement::search::{Limits, near};
-use rashomon_refinement::terms::names_of;
+use rashomon_refinement::terms::Called;
 use rashomon_trace::SyncObjects;
+use reports::reported;
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// Bytes of the detector's reports that are read.
-const LARGEST: u64 = 64 << 20;
 
 /// What looking for states in which nobody can go on may cost, in each recording.
 const STUCK_STATES: usize = 20_000;
@@ -69,7 +67,7 @@ pub enum Outcome {
     Race,
     /// The program deadlocked.
     Deadlock,
-    /// The order was kept, and nothing happened.
+    /// The order was kept, in each of up to three executions, and nothing happened.
     Nothing,
     /// The order could not be kept.
     Infeasible,
@@ -97,7 +95,11 @@ pub struct Counterexample {
     pub why: Option<String>,
     /// Pairs of source lines whose accesses race, and those of a deadlock.
     pub places: BTreeSet<Vec<String>>,
-    /// Milliseconds of the execution.
+    /// How many of them race: an execution that deadlocks may show a race as well.
+    pub races: usize,
+    /// Executions of this order, and of one closer to the trace if there is one.
+    pub executions: usize,
+    /// Milliseconds of the one that is told of.
     pub milliseconds: u64,
 }
 
@@ -145,20 +147,41 @@ pub struct Enforced {
     /// What was enforced already, from another recording.
     #[serde(skip)]
     known: BTreeSet<(ProcessPath, Vec<String>)>,
+    /// What was enforced while nothing happened, and is not told yet.
+    #[serde(skip)]
+    quiet: Vec<(Planned, Counterexample)>,
+}
+
+/// Operations in an order, and their names in the model.
+#[derive(Clone, Debug)]
+struct Order {
+    names: Vec<String>,
+    turns: Schedule,
+}
+
+impl Order {
+    fn of(trace: &Trace, called: &mut Called<'_>, steps: &[EventIndex]) -> Self {
+        Self { names: called.names(steps), turns: order_of(trace, steps) }
+    }
 }
 
 /// An order, and what it is about.
+#[derive(Clone, Debug)]
 struct Planned {
+    process: ProcessPath,
     about: String,
     object: Option<String>,
-    steps: Vec<EventIndex>,
-    names: Vec<String>,
+    order: Order,
     behind_wait_loop: bool,
     /// It ends where something was lost: a program that looks before it waits does not wait there.
     is_doubtful: bool,
     /// To the same goals, as close to the trace as can be: for programs that leave the shorter one, or do something else in it.
-    near: Option<Vec<EventIndex>>,
+    near: Option<Order>,
 }
+
+/// Executions of an order that is kept while nothing happens. Behind its last step an execution is free, so whether threads come
+/// to where they race or block each other may be chance.
+const TRIES: usize = 3;
 
 impl Enforced {
     /// Decides the candidates of one more recording, and enforces what has an order that was not enforced yet.
@@ -181,26 +204,40 @@ impl Enforced {
                 self.cut_short = true;
                 break;
             }
-            let Some(mut found) = with.execute((process, trace), &one)? else {
-                self.cut_short = true;
-                break;
-            };
-            if let Some(near) = one.near.as_ref().filter(|_| !found.outcome.is_confirmed()) {
-                let names = names_of(trace, near);
-                let near = Planned {
-                    about: one.about.clone(),
-                    object: one.object.clone(),
-                    steps: near.clone(),
-                    names,
-                    near: None,
-                    ..one
-                };
-                match with.execute((process, trace), &near)? {
-                    Some(again) if again.outcome.is_confirmed() => found = again,
-                    Some(_) => {}
-                    None => self.cut_short = true,
+            let (found, is_whole) = with.enforce(&one)?;
+            self.cut_short |= !is_whole;
+            match found {
+                None => break,
+                Some(found) if found.outcome == Outcome::Nothing => self.quiet.push((one, found)),
+                Some(found) => {
+                    told(&found);
+                    self.counterexamples.push(found);
                 }
             }
+        }
+        self.enforcing += begin.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// Behind the last recording: what was kept while nothing happened is tried again, as long as there is time, and told.
+    pub fn finish(&mut self, with: &Enforcement<'_>, mut told: impl FnMut(&Counterexample)) -> Result<(), PipelineError> {
+        let begin = Instant::now();
+        let mut quiet = std::mem::take(&mut self.quiet);
+        for _ in 1..TRIES {
+            for (one, found) in quiet.iter_mut().filter(|(_, found)| found.outcome == Outcome::Nothing) {
+                if with.deadline.is_over() {
+                    break;
+                }
+                if let Some(again) = with.enforce(one)?.0 {
+                    let executions = found.executions + again.executions;
+                    if again.outcome.is_confirmed() {
+                        *found = again;
+                    }
+                    found.executions = executions;
+                }
+            }
+        }
+        for (_, found) in quiet {
             told(&found);
             self.counterexamples.push(found);
         }
@@ -221,7 +258,10 @@ impl Enforced {
         let mut about_each: BTreeMap<String, usize> = BTreeMap::new();
         let mut planned = Vec::new();
         let refinement = Refinement { window: with.window, ..Refinement::default() };
-        let options = Options { deadline: with.deadline, refinement, ..Options::default() };
+        // Of what is left, one half at least is for executions: what is decided and not enforced is of no use to anybody.
+        let until = with.deadline.left().map_or(Deadline::NEVER, |left| Deadline::within(left / 2));
+        let options = Options { deadline: until, refinement, ..Options::default() };
+        let mut called = Called::new(trace);
         let complete = opinions_of(Engine::Csp, trace, &options, |kind, opinion| {
             self.candidates += 1;
             self.states += opinion.states;
@@ -240,18 +280,26 @@ impl Enforced {
                 return;
             }
             let steps = self::steps(trace, order);
-            let names = names_of(trace, &steps);
-            if self.known.insert((process.clone(), names.clone())) {
+            let order_found = Order::of(trace, &mut called, &steps);
+            if self.known.insert((process.clone(), order_found.names.clone())) {
                 *number += 1;
                 let behind_wait_loop = !behind(&loops, order).is_empty();
                 let near = near(&model, &kind.goals()).map(|order| self::steps(trace, &order)).filter(|near| *near != steps);
                 let object =
                     object_of(trace, &objects, kind).map(|object| describer.data(Address(object.from), object.to - object.from));
-                planned.push(Planned { about, object, steps, names, behind_wait_loop, is_doubtful: false, near });
+                planned.push(Planned {
+                    process: process.clone(),
+                    about,
+                    object,
+                    order: order_found,
+                    behind_wait_loop,
+                    is_doubtful: false,
+                    near: near.map(|near| Order::of(trace, &mut called, &near)),
+                });
             }
         });
         self.cut_short |= !complete;
-        self.plan_stuck((process, trace), with, &loops, &mut planned);
+        self.plan_stuck((process, trace), (with.most, until), &loops, &mut called, &mut planned);
         // Most of these are infeasible, and that costs a step's timeout each.
         planned.sort_by_key(|one| (one.is_doubtful, one.behind_wait_loop));
         planned
@@ -262,30 +310,31 @@ impl Enforced {
     fn plan_stuck(
         &mut self,
         (process, trace): (&ProcessPath, &Trace),
-        with: &Enforcement<'_>,
+        (most, until): (usize, Deadline),
         loops: &[Loop],
+        called: &mut Called<'_>,
         planned: &mut Vec<Planned>,
     ) {
         let model = Model::to_the_end(trace, Atomics::Kept, loops);
-        let limits = Limits { states: STUCK_STATES, steps: STUCK_STEPS, deadline: with.deadline, ..Limits::default() };
-        let found = live(&model, with.most, &limits, true);
+        let limits = Limits { states: STUCK_STATES, steps: STUCK_STEPS, deadline: until, ..Limits::default() };
+        let found = live(&model, most, &limits, true);
         self.states += found.states;
-        self.undecided += usize::from(!found.complete && found.stuck.len() < with.most);
+        self.undecided += usize::from(!found.complete && found.stuck.len() < most);
         self.candidates += found.stuck.len();
         self.feasible += found.stuck.len();
         for stuck in found.stuck {
             let steps = self::steps(trace, &stuck.order);
-            let names = names_of(trace, &steps);
-            if self.known.insert((process.clone(), names.clone())) {
+            let order = Order::of(trace, called, &steps);
+            if self.known.insert((process.clone(), order.names.clone())) {
                 let near = near(&model, &stuck.waits).map(|order| self::steps(trace, &order)).filter(|near| *near != steps);
                 planned.push(Planned {
+                    process: process.clone(),
                     about: String::from("deadlock"),
                     object: None,
-                    steps,
-                    names,
+                    order,
                     behind_wait_loop: false,
                     is_doubtful: !stuck.is_cycle,
-                    near,
+                    near: near.map(|near| Order::of(trace, called, &near)),
                 });
             }
         }
@@ -294,6 +343,11 @@ impl Enforced {
     /// How many came to that.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.counterexamples.iter().filter(|one| one.outcome == outcome).count()
+    }
+
+    /// How many show a race.
+    pub fn races(&self) -> usize {
+        self.counterexamples.iter().filter(|one| one.races > 0).count()
     }
 
     /// Distinct places of all that are confirmed.
@@ -318,17 +372,25 @@ fn about(trace: &Trace, objects: &Objects, kind: &CandidateKind) -> String {
 }
 
 impl Enforcement<'_> {
-    /// `None`: the end of the time for everything came first, and that says nothing about the order.
-    fn execute(
-        &self,
-        (process, trace): (&ProcessPath, &Trace),
-        planned: &Planned,
-    ) -> Result<Option<Counterexample>, PipelineError> {
-        let order = order_of(trace, &planned.steps);
+    /// Executes an order, and the one closer to the trace if that does not confirm it. `None`: the end of the time for everything
+    /// came first, and that says nothing about the order. And whether there was time for all.
+    fn enforce(&self, planned: &Planned) -> Result<(Option<Counterexample>, bool), PipelineError> {
+        let Some(mut found) = self.execute(planned, &planned.order)? else { return Ok((None, false)) };
+        if let Some(near) = planned.near.as_ref().filter(|_| !found.outcome.is_confirmed()) {
+            let Some(again) = self.execute(planned, near)? else { return Ok((Some(found), false)) };
+            if again.outcome.is_confirmed() {
+                found = again;
+            }
+            found.executions = 2;
+        }
+        Ok((Some(found), true))
+    }
+
+    fn execute(&self, planned: &Planned, order: &Order) -> Result<Option<Counterexample>, PipelineError> {
         let mut program = self.program.clone();
         let mut flags = Flags::of_environment();
         let reports = self.folder.join("reports");
-        let process = PathBuf::from(name_of(process));
+        let process = PathBuf::from(name_of(&planned.process));
         let pairs = [("enforce", self.folder.as_path()), ("enforce_process", process.as_path()), ("log_path", reports.as_path())];
         let mut pushed = pairs.into_iter().try_for_each(|(name, path)| flags.push(name, path));
         // Orders of locks that might deadlock are no deadlocks; whoever enforces wants to know what happened.
@@ -342,13 +404,13 @@ impl Enforcement<'_> {
             .environment
             .extend([(DETECT_VARIABLE.into(), flags.into_text()), (REPORTER_VARIABLE.into(), self.reporter.clone())]);
         let time = Time { limit: Some(self.limit), until: self.deadline };
-        let (kept, execution) = enforce(&program, &order, &self.folder, (self.step_timeout, time), self.input)?;
+        let (kept, execution) = enforce(&program, &order.turns, &self.folder, (self.step_timeout, time), self.input)?;
         let (races, deadlocks) = reported(&self.folder, &reports)?;
         rashomon_confirm::force::remove(&self.folder)?;
         let why = match (kept, execution.ending) {
             (Kept::Whole | Kept::Deadlock { .. }, _) => None,
             (_, Ending::TimedOut) => Some(String::from("the execution took too long")),
-            _ => Some(words(kept, &planned.names)),
+            _ => Some(words(kept, &order.names)),
         };
         let outcome = match kept {
             Kept::Whole | Kept::Deadlock { .. } if !deadlocks.is_empty() => Outcome::Deadlock,
@@ -364,11 +426,13 @@ impl Enforcement<'_> {
         Ok(Some(Counterexample {
             about: planned.about.clone(),
             object: planned.object.clone(),
-            steps: planned.names.clone(),
+            steps: order.names.clone(),
             behind_wait_loop: planned.behind_wait_loop,
             outcome,
             why,
+            races: if confirmed { races.len() } else { 0 },
             places: if confirmed { races.into_iter().chain(deadlocks).collect() } else { BTreeSet::new() },
+            executions: 1,
             milliseconds: u64::try_from(execution.duration.as_millis()).unwrap_or(u64::MAX),
         }))
     }
@@ -409,52 +473,4 @@ fn doing(op: u64) -> &'static str {
         Some(Op::SemaphorePost) => "posted to a semaphore",
         _ => "did something else",
     }
-}
-
-type Places = BTreeSet<Vec<String>>;
-
-/// Races and deadlocks of the detector's reports: lines `NAME.PID` with an object each.
-fn reported(folder: &Path, reports: &Path) -> Result<(Places, Places), PipelineError> {
-    let (mut races, mut deadlocks) = (Places::new(), Places::new());
-    let name = reports.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let entries =
-        std::fs::read_dir(folder).map_err(|source| PipelineError::Io { action: "read", path: folder.into(), source })?;
-    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-        if !path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(&name)) {
-            continue;
-        }
-        let bytes = rashomon_files::read(&path, Links::Refused, LARGEST).map_err(|source| PipelineError::Io {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
-        for line in bytes.split(|&byte| byte == b'\n') {
-            let Ok(report) = serde_json::from_slice::<Value>(line) else { continue };
-            match report["kind"].as_str() {
-                Some("data-race" | "vptr-race" | "use-after-free" | "vptr-use-after-free" | "external-race") => {
-                    races.insert(places(report["accesses"].as_array().into_iter().flatten().map(|access| &access["stack"])));
-                }
-                Some("deadlocked" | "stuck") => {
-                    deadlocks.insert(places(report["stacks"].as_array().into_iter().flatten()));
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok((races, deadlocks))
-}
-
-/// The innermost source line of each stack, sorted.
-fn places<'a>(stacks: impl Iterator<Item = &'a Value>) -> Vec<String> {
-    let line = |stack: &Value| {
-        let frames = stack.as_array().into_iter().flatten();
-        let named = |frame: &Value| {
-            let file = Path::new(frame["file"].as_str()?).file_name()?.to_string_lossy().into_owned();
-            Some(format!("{file}:{}", frame["line"].as_u64()?))
-        };
-        frames.filter_map(named).next().unwrap_or_else(|| String::from("??"))
-    };
-    let mut lines: Vec<String> = stacks.map(line).collect();
-    lines.sort();
-    lines
 }

@@ -4,13 +4,22 @@
 //! A descriptor that was closed where nobody saw it, and made again where nobody saw it either, would be taken for the old one;
 //! so both ends of its life are interposed wherever libc has a function for them. Putting another file in its place (`dup2`)
 //! counts as use: programs do that to end races, not to have them.
+//!
+//! The word is forgotten when the descriptor is closed, as the number may be another file's at once. Who closed it last, and
+//! when, is kept beside it: a call that fails because its descriptor is none (`EBADF`) came behind that, and if nothing orders
+//! the two, it might as well have come before, or have met another file. Questions are no uses (`fcntl`, `fstat`, `poll`, `dup2`
+//! of a descriptor to itself), and neither is what loops over numbers close ([`closings`]).
 
 use super::access::{self, How};
+use super::closings::{self, Closing};
+use super::found::{self, Side};
 use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use super::{Detector, detector, libraries, local};
 use crate::detect::own::Own;
 use crate::report::{Descriptor, options};
+use crate::system::lock::RawLock;
+use crate::system::sys::{self, syscall};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
@@ -28,12 +37,17 @@ struct Past {
     state: u32,
     thread: u32,
     stack: StackId,
+    /// How often it was closed, and the last time.
+    closings: u32,
+    closing: Closing,
 }
 
 const MADE: u32 = 1;
 const CLOSED: u32 = 2;
 
 static PASTS: AtomicPtr<Past> = AtomicPtr::new(core::ptr::null_mut());
+/// Of what [`PASTS`] points to.
+pub static LOCK: RawLock = RawLock::new();
 
 pub fn initialise() {
     PASTS.store(reserve(MOST as usize * size_of::<Past>()).cast(), Release);
@@ -44,11 +58,24 @@ fn word(file: c_int) -> Option<u64> {
     (detector() != Detector::LockSet).then_some(BASE + asked * 8)
 }
 
-fn remember(thread: &mut Own, file: c_int, state: u32, site: u64) {
-    let past = Past { state, thread: thread.number.get(), stack: local::call_stack(thread, site) };
-    // SAFETY: inside the table. Threads that make and close one descriptor at a time race in the program as well; any of their
-    // words will do.
-    unsafe { PASTS.load(Relaxed).add(file as usize).write_volatile(past) };
+/// What is known of a descriptor below [`MOST`].
+fn with_past<R>(file: c_int, body: impl FnOnce(&mut Past) -> R) -> R {
+    // SAFETY: inside the table; under the lock.
+    LOCK.with(|| body(unsafe { &mut *PASTS.load(Relaxed).add(file as usize) }))
+}
+
+fn past(file: c_int) -> Past {
+    with_past(file, |past| *past)
+}
+
+fn made_by(thread: &mut Own, file: c_int, site: u64) {
+    let (number, stack) = (thread.number.get(), local::call_stack(thread, site));
+    with_past(file, |past| *past = Past { state: MADE, thread: number, stack, ..*past });
+}
+
+/// Whether calls from there count.
+fn counts(thread: &Own, site: u64) -> bool {
+    thread.hot().ignored.get() == 0 && !libraries::leaves_out_accesses(site)
 }
 
 fn accessed(thread: &mut Own, address: u64, how: How, site: u64) {
@@ -67,14 +94,66 @@ pub fn made(thread: &mut Own, file: c_int, site: u64) {
         } else {
             access::imitate_write(thread, address, 8, site);
         }
-        remember(thread, file, MADE, site);
+        made_by(thread, file, site);
     }
 }
 
-pub fn used(thread: &mut Own, file: c_int, site: u64) {
-    if let Some(address) = word(file) {
-        accessed(thread, address, How::READ, site);
+/// A call that uses a descriptor, and what was known of that before it.
+#[derive(Clone, Copy)]
+pub struct Use {
+    file: c_int,
+    stack: StackId,
+    closings: u32,
+    /// It was none.
+    none: bool,
+}
+
+/// `None`: what becomes of the call does not matter.
+pub fn used(thread: &mut Own, file: c_int, site: u64) -> Option<Use> {
+    let address = word(file)?;
+    accessed(thread, address, How::READ, site);
+    if !counts(thread, site) {
+        return None;
     }
+    let past = past(file);
+    let none = past.state == CLOSED && is_none(file);
+    Some(Use { file, stack: local::call_stack(thread, site), closings: past.closings, none })
+}
+
+/// Whether the kernel knows no such descriptor.
+fn is_none(file: c_int) -> bool {
+    const GET_FLAGS: usize = 1;
+    const EBADF: isize = 9;
+    // SAFETY: only asks.
+    unsafe { syscall!(sys::FCNTL, file, GET_FLAGS) == -EBADF }
+}
+
+/// The call has failed with `EBADF`. Of a descriptor that is open, but not for what the call does, nothing is told.
+#[cold]
+pub fn failed(thread: &mut Own, one: Use) {
+    let past = past(one.file);
+    let was_none = one.none || past.closings != one.closings || past.state == CLOSED && is_none(one.file);
+    if was_none && !past.closing.is_before(thread) {
+        let (now, before) = sides(thread, one.file, (one.stack, false), &past.closing);
+        found::behind_a_close(&now, &before, local::slept_since(thread, past.closing.when));
+    }
+}
+
+/// A call on a descriptor, and the close that it comes behind.
+fn sides(thread: &Own, file: c_int, (stack, write): (StackId, bool), closing: &Closing) -> (Side, Side) {
+    let side = |thread, write, stack, lock_set| Side {
+        thread,
+        address: BASE + file as u64 * 8,
+        bytes: 8,
+        write,
+        atomic: false,
+        frees: false,
+        vptr: false,
+        stack,
+        lock_set,
+    };
+    let now = side(thread.number.get(), write, stack, thread.detect.lock_set);
+    (now, side(closing.thread, true, closing.stack, closing.lock_set))
 }
 
 /// Values of `io_sync`.
@@ -105,17 +184,71 @@ pub fn replaces(thread: &mut Own, file: c_int, site: u64) {
 pub fn replaced(thread: &mut Own, file: c_int, site: u64) {
     used(thread, file, site);
     if word(file).is_some() {
-        remember(thread, file, MADE, site);
+        made_by(thread, file, site);
     }
 }
 
+/// A call that closes a descriptor, and what was known of that before it.
+#[derive(Clone, Copy)]
+pub struct Close {
+    file: c_int,
+    former: Past,
+    /// It was none.
+    none: bool,
+    closing: Closing,
+}
+
 /// Before it is closed.
-pub fn closed(thread: &mut Own, file: c_int, site: u64) {
-    if let Some(address) = word(file) {
-        accessed(thread, address, How::WRITE, site);
-        // Whoever gets the number next need not be seen to.
-        shadow::clear(address, 8);
-        remember(thread, file, CLOSED, site);
+pub fn closes(thread: &mut Own, file: c_int, site: u64) -> Option<Close> {
+    let address = word(file)?;
+    accessed(thread, address, How::WRITE, site);
+    // Whoever gets the number next need not be seen to.
+    shadow::clear(address, 8);
+    let stack = local::call_stack(thread, site);
+    closings::goes_on(thread, file, stack);
+    let closing = if counts(thread, site) { Closing::of(thread, stack) } else { Closing::NONE };
+    let former = past(file);
+    let close = Close { file, former, none: former.state == CLOSED && is_none(file), closing };
+    if !close.none {
+        remember(thread, close, stack);
+    }
+    Some(close)
+}
+
+fn remember(thread: &Own, close: Close, stack: StackId) {
+    let thread = thread.number.get();
+    with_past(close.file, |past| {
+        *past = Past { state: CLOSED, thread, stack, closings: past.closings + 1, closing: close.closing };
+    });
+}
+
+/// The call has returned.
+pub fn closed(thread: &mut Own, close: Close) {
+    if close.none {
+        // Somebody got the number in between.
+        remember(thread, close, close.closing.stack);
+    }
+}
+
+/// The call has failed with `EBADF`: it came behind another one, or there never was such a descriptor.
+#[cold]
+pub fn closed_nothing(thread: &mut Own, close: Close) {
+    let former = close.former;
+    let others = with_past(close.file, |past| {
+        let others = *past;
+        if !close.none && others.closings == former.closings + 1 {
+            *past = former;
+        }
+        others
+    });
+    let other = match others.closings == former.closings + u32::from(!close.none) {
+        _ if former.state == CLOSED => former.closing,
+        true => return,
+        false => others.closing,
+    };
+    if close.closing.counts() && !other.is_before(thread) {
+        let (now, before) = sides(thread, close.file, (close.closing.stack, true), &other);
+        closings::is_doubtful(thread, now, before);
     }
 }
 
@@ -125,8 +258,7 @@ pub fn at(address: u64) -> Option<Descriptor> {
     if file >= MOST {
         return None;
     }
-    // SAFETY: inside the table.
-    let past = unsafe { PASTS.load(Relaxed).add(file as usize).read_volatile() };
+    let past = past(file as c_int);
     (past.state != 0).then_some(Descriptor {
         number: file as u32,
         closed: past.state == CLOSED,

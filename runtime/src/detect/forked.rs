@@ -6,7 +6,8 @@
 //! whatever was released to it is known.
 
 use super::{
-    background, blocks, clock, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects, spans, stacks,
+    background, blocks, clock, closings, descriptors, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects,
+    spans, stacks,
 };
 use crate::detect::own::Own;
 use crate::report::{self, options};
@@ -16,7 +17,7 @@ use crate::system::thread::{self, State};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 /// `handlers_of_exit`: the lock of the functions that are to run at the end of the process.
-fn locks(handlers_of_exit: &'static RawLock) -> [&'static RawLock; 13] {
+fn locks(handlers_of_exit: &'static RawLock) -> [&'static RawLock; 15] {
     [
         &lock_order::LOCK,
         handlers_of_exit,
@@ -31,6 +32,8 @@ fn locks(handlers_of_exit: &'static RawLock) -> [&'static RawLock; 13] {
         &locksets::LOCK,
         &stacks::LOCK,
         &clock::LOCK,
+        &descriptors::LOCK,
+        &closings::LOCK,
     ]
 }
 
@@ -69,6 +72,7 @@ pub unsafe fn in_child(thread: &mut Own, handlers_of_exit: &'static RawLock) {
     locks(handlers_of_exit).iter().for_each(|lock| lock.reset());
     // SAFETY: by the contract.
     unsafe { objects::forked() };
+    closings::forked();
     for other in thread::all() {
         if core::ptr::eq(other, thread.thread()) {
             continue;

@@ -125,6 +125,16 @@ pub fn destroyed_in_use(thread: &mut Own, address: u64, reference: u32, number: 
     }
 }
 
+/// A call on a descriptor, and the close behind which it came, where nothing orders the two. `slept`: see [`sides::found`].
+#[cold]
+#[inline(never)]
+pub fn behind_a_close(now: &Side, before: &Side, slept: StackId) {
+    if is_new(now.stack, before.stack) && is_new_place(now.address, now.bytes) {
+        RACES.fetch_add(1, Relaxed);
+        sides::found(now, before, slept);
+    }
+}
+
 /// An access to memory that was freed, whoever did it. Always false.
 #[cold]
 #[inline(never)]

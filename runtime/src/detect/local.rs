@@ -12,7 +12,7 @@ use super::spans::{self, Block, GRANULE, Granule, References, When};
 use super::stacks::{self, StackId};
 use super::statistics::Counts;
 use super::tree::{self, Tree};
-use super::{Detector, Own, detector, lock_order};
+use super::{Detector, Own, closings, detector, lock_order};
 use crate::system::memory::List;
 use crate::system::shared::Shared;
 use crate::system::sys;
@@ -71,6 +71,8 @@ pub struct Local {
     pub fence_pending: Clock,
     pub has_fence: bool,
 
+    pub closed_last: closings::Last,
+
     /// Where the thread last slept, and what others had done when it went on.
     slept_at: StackId,
     slept: Clock,
@@ -112,6 +114,7 @@ impl Local {
             fence_released: Clock::new(),
             fence_pending: Clock::new(),
             has_fence: false,
+            closed_last: closings::Last::NONE,
             slept_at: 0,
             slept: Clock::new(),
             context: 0,
@@ -274,11 +277,8 @@ pub fn span_ends(thread: &mut Own) {
     }
     record.detected().counts.spans.add(1);
     if local.block.size != 0 {
-        local.hint = if local.block.size <= local.hint.next_power_of_two() {
-            local.block.next - local.block.base
-        } else {
-            local.block.size
-        };
+        let used = local.block.next - local.block.base;
+        local.hint = if local.block.size <= local.hint.next_power_of_two() { used } else { local.block.size };
     }
     local.references.span_ends();
     local.block = Block::NONE;

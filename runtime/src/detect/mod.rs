@@ -8,7 +8,7 @@
 //! | [`objects`] | what was released to locks, atomics and the rest |
 //! | [`locksets`], [`stacks`], [`blocks`] | sets of locks, call stacks, heap blocks |
 //! | [`access`] | the happens-before and the hybrid detector; [`eraser`] the lock set detector |
-//! | [`descriptors`] | open files |
+//! | [`descriptors`], [`closings`] | open files, and calls on those that are open no more |
 //! | [`locks`], [`misuse`] | who holds which lock, and what is wrong with that |
 //! | [`lock_order`] | deadlocks that are possible; of those that happened tells [`crate::serial::blocked`] |
 //! | [`atomics`] | release sequences and fences |
@@ -30,6 +30,7 @@ pub mod atomics;
 pub mod background;
 pub mod blocks;
 pub mod clock;
+pub mod closings;
 pub mod descriptors;
 pub mod eraser;
 pub mod fast;
@@ -119,6 +120,7 @@ pub fn initialise(detector: Detector, counting: bool, filter: u32) {
 
 /// What only the end of the process shows of memory.
 pub fn last_checks() {
+    closings::all_end();
     leaks::report();
     statistics::write();
 }
@@ -351,6 +353,7 @@ pub fn sync(thread: &mut Own, op: Op, object: u64, aux: u16, site: u64, argument
         }
         Op::ThreadEnd => {
             ignores::check_ended(thread);
+            closings::ends(thread);
             memory::stack_ends(thread);
             clock::give_slot_back(thread.detected().slot.get(), thread.detected().epoch.get());
         }

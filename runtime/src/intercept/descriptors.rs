@@ -13,7 +13,9 @@
 //! is a write of its own.
 
 use crate::detect;
+use crate::detect::descriptors::{Close, Use};
 use crate::intercept::hooks;
+use crate::intercept::lives::{self, Number};
 use crate::record::connections::{self, End};
 use crate::record::external;
 use crate::record::{origin, recorder};
@@ -26,13 +28,13 @@ use crate::system::thread::{Runtime, Thread};
 use crate::system::{config, signals};
 use core::ffi::c_int;
 use external::Identity;
-use life::Number;
 use rashomon_abi::record::{AccessClass, Op, allocation_kind, descriptor_address, sync_source};
 
 pub const POLLIN: i16 = 1;
 pub const POLLPRI: i16 = 2;
 pub const POLLOUT: i16 = 4;
 pub const EINTR: c_int = 4;
+const EBADF: c_int = 9;
 pub const EAGAIN: c_int = 11;
 /// `PIPE_BUF`
 pub const PIECE: usize = 4096;
@@ -207,62 +209,6 @@ fn is_object(file: c_int) -> Option<u64> {
     descriptor_address(file).filter(|_| counts)
 }
 
-/// What is known of a number. Many calls make descriptors, and not all are seen (`mkstemp`, a message with descriptors in it, a
-/// system call of the program's own): a number that is used although it was closed is another file by now, of which nothing is
-/// told, if the kernel knows it, and a use of what is closed if not.
-mod life {
-    use crate::system::sys::syscall;
-    use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
-
-    /// No call that was seen made it.
-    const UNKNOWN: u8 = 0;
-    const OPEN: u8 = 1;
-    const CLOSED: u8 = 2;
-    /// Of higher numbers nothing is known.
-    const MOST: usize = 1 << 16;
-    static LIVES: [AtomicU8; MOST] = [const { AtomicU8::new(UNKNOWN) }; MOST];
-
-    fn of(file: i32) -> Option<&'static AtomicU8> {
-        usize::try_from(file).ok().and_then(|file| LIVES.get(file))
-    }
-
-    pub fn begins(file: i32) -> bool {
-        of(file).map(|life| life.store(OPEN, Relaxed)).is_some()
-    }
-
-    pub fn ends(file: i32) {
-        if let Some(life) = of(file) {
-            life.store(CLOSED, Relaxed);
-        }
-    }
-
-    #[derive(PartialEq, Eq)]
-    pub enum Number {
-        /// Of the file that was seen to be made.
-        Open,
-        /// Of none any more.
-        Closed,
-        Unknown,
-    }
-
-    /// Asked by who has the turn, so that nobody changes it meanwhile.
-    pub fn number(file: i32) -> Number {
-        const FCNTL: usize = 72;
-        const GET_FLAGS: usize = 1;
-        const EBADF: isize = 9;
-        let Some(life) = of(file) else { return Number::Unknown };
-        match life.load(Relaxed) {
-            OPEN => Number::Open,
-            // SAFETY: only asks.
-            CLOSED if unsafe { syscall!(FCNTL, file, GET_FLAGS) } == -EBADF => Number::Closed,
-            _ => {
-                life.store(UNKNOWN, Relaxed);
-                Number::Unknown
-            }
-        }
-    }
-}
-
 /// A number names another file from now on, or none.
 pub fn renamed(file: c_int) {
     super::stdio::forget(file);
@@ -272,7 +218,7 @@ pub fn renamed(file: c_int) {
 /// A call made this descriptor, unless it failed.
 pub fn made(file: c_int, site: u64) -> c_int {
     renamed(file);
-    if let Some(address) = is_object(file).filter(|_| life::begins(file)) {
+    if let Some(address) = is_object(file).filter(|_| lives::begins(file)) {
         super::heap::allocated(address, 8, site, allocation_kind::DESCRIPTOR);
     } else if detect::on()
         && file >= 0
@@ -285,16 +231,16 @@ pub fn made(file: c_int, site: u64) -> c_int {
 
 /// A call is about to use this descriptor. Not to be called within the runtime.
 pub fn uses(file: c_int, site: u64) {
-    if let Some(address) = is_object(file).filter(|_| life::number(file) != Number::Unknown) {
+    if let Some(address) = is_object(file).filter(|_| lives::number(file) != Number::Unknown) {
         hooks::of_object(address, 8, site, AccessClass::Read);
     }
 }
 
 /// A call is about to close this descriptor.
-pub fn closes(file: c_int, site: u64) {
+pub fn closes(file: c_int, site: u64) -> Option<Close> {
     renamed(file);
     if let Some(address) = is_object(file) {
-        match life::number(file) {
+        match lives::number(file) {
             Number::Open => hooks::ends(address, 8, site),
             // A call that fails ends nothing, and needs the number all the same.
             Number::Closed => hooks::of_object(address, 8, site, AccessClass::Read),
@@ -303,14 +249,36 @@ pub fn closes(file: c_int, site: u64) {
     } else if detect::on()
         && let Some(runtime) = Runtime::try_enter()
     {
-        runtime.with_own(|own| detect::descriptors::closed(own, file, site));
+        return runtime.with_own(|own| detect::descriptors::closes(own, file, site));
     }
+    None
 }
 
 /// The call that [`closes`] it has returned.
-pub fn closed(file: c_int) {
+pub fn closed(file: c_int, close: Option<Close>, result: c_int) {
     if is_object(file).is_some() {
-        life::ends(file);
+        lives::ends(file);
+    }
+    if let Some(close) = close
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        if result < 0 && errno() == EBADF {
+            runtime.with_own(|own| detect::descriptors::closed_nothing(own, close));
+            set_errno(EBADF);
+        } else {
+            runtime.with_own(|own| detect::descriptors::closed(own, close));
+        }
+    }
+}
+
+/// A call that uses a descriptor has returned.
+pub fn used(runtime: &Runtime, one: Option<Use>, result: isize) {
+    if result < 0
+        && errno() == EBADF
+        && let Some(one) = one
+    {
+        runtime.with_own(|own| detect::descriptors::failed(own, one));
+        set_errno(EBADF);
     }
 }
 
@@ -368,9 +336,7 @@ pub fn lets_go_on(thread: &Thread, descriptor: &Descriptor, site: u64) {
 pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     uses(call.file, call.site);
     let Some(runtime) = Runtime::try_enter() else { return real() };
-    if detect::on() {
-        runtime.with_own(|own| detect::descriptors::used(own, call.file, call.site));
-    }
+    let one = if detect::on() { runtime.with_own(|own| detect::descriptors::used(own, call.file, call.site)) } else { None };
     let mut descriptor = look(call.file);
     if call.queue_until.is_some() {
         descriptor.kind = Kind::Queue;
@@ -385,6 +351,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
         if detect::on() && takes_in {
             runtime.with_own(|own| detect::descriptors::moves_data(own, takes_in, call.site));
         }
+        used(&runtime, one, result);
         return result;
     }
     let (op, site) = (if takes_in { Op::Acquire } else { Op::Release }, call.site);
@@ -442,6 +409,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
         thread.spins.set(0);
     }
     sched::files_moved();
+    used(&runtime, one, result);
     result
 }
 

@@ -1,9 +1,12 @@
 //! Reading, writing and closing; pipes and event counters.
 
-use super::descriptors::{Call, Descriptor, Kind, Part, closed, closes, look, made, parts, renamed, transfer, uses, write_all};
+use super::descriptors::{
+    Call, Descriptor, Kind, Part, closed, closes, look, made, parts, renamed, transfer, used, uses, write_all,
+};
 use super::kernel::{self, Object};
 use super::timers::were_read;
 use crate::detect;
+use crate::detect::descriptors::Use;
 use crate::intercept::hooks::access_by_call;
 use crate::record::external;
 use crate::record::recorder;
@@ -131,31 +134,45 @@ unsafe extern "C" fn close_file(file: c_int) -> c_int {
     if crate::system::tls::current().is_none() {
         return real();
     }
-    closes(file, site);
+    let close = closes(file, site);
     let result = ends(look(file), site, real);
-    closed(file);
+    closed(file, close, result);
     result
 }
 
-/// A descriptor is about to be another's twin.
-fn duplicates(file: c_int, to: Option<c_int>, site: u64) {
+/// A descriptor is about to be another's twin. Duplicating it to itself only asks whether it is one.
+fn duplicates(file: c_int, to: Option<c_int>, site: u64) -> Option<Use> {
     uses(file, site);
-    if let Some(to) = to.filter(|&to| to != file) {
+    let to_other = to.filter(|&to| to != file);
+    if let Some(to) = to_other {
         uses(to, site);
     }
     if detect::on()
         && let Some(runtime) = Runtime::try_enter()
     {
-        runtime.with_own(|own| detect::descriptors::used(own, file, site));
-        if let Some(to) = to.filter(|&to| to != file) {
+        let one = runtime.with_own(|own| detect::descriptors::used(own, file, site));
+        if let Some(to) = to_other {
             runtime.with_own(|own| detect::descriptors::replaces(own, to, site));
         }
+        return one.filter(|_| to != Some(file));
     }
+    None
+}
+
+/// It is, unless the call failed.
+fn duplicated(one: Option<Use>, result: c_int) -> c_int {
+    sched::files_moved();
+    if let Some(_) = one
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        used(&runtime, one, result as isize);
+    }
+    result
 }
 
 /// It is, under a number that was asked for.
-fn replaced(file: c_int, result: c_int, site: u64) -> c_int {
-    sched::files_moved();
+fn replaced(file: c_int, one: Option<Use>, result: c_int, site: u64) -> c_int {
+    duplicated(one, result);
     renamed(result);
     if detect::on()
         && result >= 0
@@ -169,25 +186,23 @@ fn replaced(file: c_int, result: c_int, site: u64) -> c_int {
 
 unsafe extern "C" fn duplicate(file: c_int) -> c_int {
     let site = caller();
-    duplicates(file, None, site);
+    let one = duplicates(file, None, site);
     // SAFETY: a number only.
-    let result = unsafe { real!(fn dup(c_int) -> c_int)(file) };
-    sched::files_moved();
-    made(result, site)
+    made(duplicated(one, unsafe { real!(fn dup(c_int) -> c_int)(file) }), site)
 }
 
 unsafe extern "C" fn duplicate_to(file: c_int, to: c_int) -> c_int {
     let site = caller();
-    duplicates(file, Some(to), site);
+    let one = duplicates(file, Some(to), site);
     // SAFETY: numbers only.
-    replaced(file, unsafe { real!(fn dup2(c_int, c_int) -> c_int)(file, to) }, site)
+    replaced(file, one, unsafe { real!(fn dup2(c_int, c_int) -> c_int)(file, to) }, site)
 }
 
 unsafe extern "C" fn duplicate_to_with(file: c_int, to: c_int, flags: c_int) -> c_int {
     let site = caller();
-    duplicates(file, Some(to), site);
+    let one = duplicates(file, Some(to), site);
     // SAFETY: numbers only, too.
-    replaced(file, unsafe { real!(fn dup3(c_int, c_int, c_int) -> c_int)(file, to, flags) }, site)
+    replaced(file, one, unsafe { real!(fn dup3(c_int, c_int, c_int) -> c_int)(file, to, flags) }, site)
 }
 
 unsafe extern "C" fn event_counter_made(value: u32, flags: c_int) -> c_int {

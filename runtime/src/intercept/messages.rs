@@ -36,10 +36,10 @@ pub unsafe extern "C" fn open(name: *const c_char, flags: c_int, mode: u32, attr
 }
 
 unsafe extern "C" fn close(queue: c_int) -> c_int {
-    closes(queue, caller());
+    let close = closes(queue, caller());
     // SAFETY: a number only.
     let result = unsafe { real!(fn mq_close(c_int) -> c_int)(queue) };
-    closed(queue);
+    closed(queue, close, result);
     result
 }
 

@@ -39,6 +39,7 @@ pub mod java;
 pub mod jumps;
 pub mod kernel;
 pub mod library;
+pub mod lives;
 pub mod lock_common;
 pub mod mappings;
 pub mod memory;

@@ -1,9 +1,10 @@
 //! Calls that pass data on from file to file without showing it to the program: they acquire the one and release the other.
 
 use super::descriptors::{
-    Call, Descriptor, Interruption, POLLIN, POLLOUT, Part, Ready, look, parts, poll_now, transfer, uses, wait_for_files,
+    Call, Descriptor, Interruption, POLLIN, POLLOUT, Part, Ready, look, parts, poll_now, transfer, used, uses, wait_for_files,
 };
 use super::files::touched_parts;
+use crate::detect;
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
 use crate::serial::sched::{self, PollFile};
@@ -34,6 +35,8 @@ fn passes(from: c_int, to: c_int, at_once: bool, real: impl FnOnce() -> isize) -
     uses(from, site);
     uses(to, site);
     let Some(runtime) = Runtime::try_enter() else { return real() };
+    let ends = if detect::on() { [from, to] } else { [-1; 2] };
+    let ends = ends.map(|file| runtime.with_own(|own| detect::descriptors::used(own, file, site)));
     let (from, to) = (look(from), look(to));
     let thread = runtime.thread();
     if !from.is_silent() {
@@ -54,6 +57,7 @@ fn passes(from: c_int, to: c_int, at_once: bool, real: impl FnOnce() -> isize) -
         if config::serial() && poll_now(&mut files) != 0 { runtime.outside(real) } else { sched::external(&runtime, real) };
     thread.spins.set(0);
     sched::files_moved();
+    ends.into_iter().for_each(|one| used(&runtime, one, result));
     result
 }
 

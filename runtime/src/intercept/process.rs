@@ -257,6 +257,9 @@ fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
 /// Another program takes the place of this one.
 fn replace(environment: Texts, call: impl FnOnce(Texts) -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return call(environment) };
+    if detect::on() {
+        detect::closings::all_end();
+    }
     let place = process_tree::next_place();
     let mut own = Environment::new();
     // SAFETY: null, or the program's list of texts, which ends with null.

@@ -42,9 +42,9 @@ unsafe extern "C" fn close(stream: *mut u8) -> c_int {
     }
     // SAFETY: not null, and not closed yet.
     let file = unsafe { real!(fn fileno(*mut u8) -> c_int)(stream) };
-    closes(file, site);
+    let close = closes(file, site);
     let result = ends(look(file), site, real);
-    closed(file);
+    closed(file, close, result);
     result
 }
 

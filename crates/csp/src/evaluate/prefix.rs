@@ -4,7 +4,7 @@ use super::declare::product;
 use super::{ELEMENTS, Environment, Evaluator, Found, Value};
 use crate::error::Place;
 use crate::syntax::{Field, Pattern, PatternKind, Prefix};
-use crate::term::{Event, Term, TermId};
+use crate::term::{Event, Events, Term, TermId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -166,13 +166,13 @@ impl<'e> Evaluator<'e> {
     }
 
     /// Sets of values as sets of events.
-    pub(super) fn events(&mut self, set: &BTreeSet<Value>, place: Place) -> Found<Arc<BTreeSet<Event>>> {
+    pub(super) fn events(&mut self, set: &BTreeSet<Value>, place: Place) -> Found<Events> {
         debug_assert!(set.len() <= ELEMENTS);
         let mut events = BTreeSet::new();
         for value in set {
             events.insert(self.event(value, place)?);
         }
-        Ok(Arc::new(events))
+        Ok(events.into())
     }
 }
 

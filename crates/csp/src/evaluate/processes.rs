@@ -96,7 +96,7 @@ impl<'e> Evaluator<'e> {
         let every: BTreeSet<Event> = (0..self.processes.events.len() as u32).map(Event).collect();
         let mut now = Vec::new();
         for (process, alphabet) in all {
-            let others = Arc::new(&every - &*alphabet);
+            let others = Events::from(&every - &*alphabet);
             now.push((self.make(Term::Parallel(process, others, nobody), place)?, alphabet));
         }
         while now.len() > 1 {
@@ -104,8 +104,8 @@ impl<'e> Evaluator<'e> {
             for pair in now.chunks(2) {
                 half.push(match pair {
                     [(one, left), (other, right)] => {
-                        let shared = Arc::new(&**left & &**right);
-                        (self.make(Term::Parallel(*one, shared, *other), place)?, Arc::new(&**left | &**right))
+                        let shared = Events::from(&**left & &**right);
+                        (self.make(Term::Parallel(*one, shared, *other), place)?, Events::from(&**left | &**right))
                     }
                     _ => pair[0].clone(),
                 });

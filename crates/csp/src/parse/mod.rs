@@ -49,7 +49,8 @@ const KEYWORDS: [&str; 20] = [
     "SKIP",
 ];
 
-const DECLARATION: &str = "`channel`, `assert` or a definition `NAME = process`";
+const DECLARATION: &str = "`channel`, `datatype`, `subtype`, `nametype`, `include`, `transparent`, `assert` or a definition \
+                           `NAME = process`";
 
 /// Reads what a script includes, by its name.
 pub type Include<'i> = dyn FnMut(&str) -> Result<String, String> + 'i;
@@ -119,13 +120,9 @@ impl Parser<'_, '_> {
     }
 
     fn wrong<T>(&self, expected: &str) -> Result<T, ScriptError> {
-        let found = match self.word() {
-            Word::Name(name) => format!("`{}`", shortened(name)),
-            Word::Number(number) => format!("`{number}`"),
-            Word::Text(text) => format!("\"{}\"", shortened(text).escape_debug()),
-            Word::Sign(sign) => format!("`{sign}`"),
-            Word::Unknown(letter) => format!("`{}`", letter.escape_debug()),
-            Word::End => String::from("the end of the script"),
+        let (expected, found) = match self.word() {
+            Word::Unclosed => ("`-}` behind this `{-`", String::from("the end of the script")),
+            word => (expected, found(word)),
         };
         Err(self.program.error(self.place(), expected, found))
     }
@@ -430,4 +427,17 @@ impl Parser<'_, '_> {
 /// At most 100 letters.
 fn shortened(text: &str) -> &str {
     text.char_indices().nth(100).map_or(text, |(end, _)| &text[..end])
+}
+
+/// A word as errors name it.
+fn found(word: &Word) -> String {
+    match word {
+        Word::Name(name) => format!("`{}`", shortened(name)),
+        Word::Number(number) => format!("`{number}`"),
+        Word::Text(text) => format!("\"{}\"", shortened(text).escape_debug()),
+        Word::Sign(sign) => format!("`{sign}`"),
+        Word::Unknown(text) => format!("`{}`", shortened(text).replace(char::is_control, "?")),
+        Word::Unclosed => String::from("`{-`"),
+        Word::End => String::from("the end of the script"),
+    }
 }

@@ -16,7 +16,6 @@ use rashomon_csp::term::{Event, Events, Name, Processes, Term, TermId};
 use rashomon_event::{Access, EventIndex, EventKind, Trace};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// What a model is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,13 +150,13 @@ impl Builder<'_> {
         let done = self.event(String::from("done"));
         alphabet.insert(done);
         let skip = self.skip();
-        let nothing: Events = Arc::new(Alphabet::new());
+        let nothing = Events::default();
         let threads = threads.into_iter().map(|(thread, _)| thread).collect();
         let together = self.combine(threads, |one, other| Term::Parallel(one, nothing.clone(), other)).unwrap_or(skip);
         let end = self.prefix(done, skip);
         let mut program = self.processes.make(Term::Sequence(together, end));
         if let Some((objects, shared)) = self.synchronisation(&alphabet, done, &suffix) {
-            program = self.processes.make(Term::Parallel(program, Arc::new(shared), objects));
+            program = self.processes.make(Term::Parallel(program, shared.into(), objects));
         }
         let name = self.declare(format!("PROGRAM{suffix}"));
         self.define(name, program);
@@ -230,7 +229,7 @@ impl Builder<'_> {
         let (error, any) = (self.call(error), self.choice(any));
         let body = self.processes.make(Term::Interrupt(error, any));
         self.define(pattern, body);
-        let all: Events = Arc::new(alphabet.clone());
+        let all = Events::from(alphabet.clone());
         let name = self.declare(format!("SYSTEM{suffix}"));
         let body = self.processes.make(Term::Parallel(program, all.clone(), again));
         self.define(name, body);
@@ -266,7 +265,7 @@ impl Builder<'_> {
                     let again = self.call(name);
                     let body = self.prefix(live, again);
                     self.define(name, body);
-                    let hidden = self.processes.make(Term::Hide(program, Arc::new(alphabet.clone())));
+                    let hidden = self.processes.make(Term::Hide(program, alphabet.clone().into()));
                     let then = self.processes.make(Term::Sequence(hidden, again));
                     Claim::Refines(Model::StableFailures, again, then)
                 }
@@ -295,10 +294,24 @@ fn numbered(index: EventIndex) -> String {
     format!("n{}", index.0)
 }
 
-/// What the model of a trace calls these events, which synchronise.
-pub fn names_of(trace: &Trace, events: &[EventIndex]) -> Vec<String> {
-    let facts = Facts::new(trace, Atomics::Kept);
-    let mut names = Names::new(trace, &facts);
-    let unnamed = |event: EventIndex| format!("try_t{}_{}", trace.event(event).thread.0 + 1, numbered(event));
-    events.iter().map(|&event| names.of(trace, &facts, event).unwrap_or_else(|| unnamed(event))).collect()
+/// What the model of a trace calls its events. The trace is read once, and not for each order.
+pub struct Called<'t> {
+    trace: &'t Trace,
+    facts: Facts,
+    names: Names,
+}
+
+impl<'t> Called<'t> {
+    pub fn new(trace: &'t Trace) -> Self {
+        let facts = Facts::new(trace, Atomics::Kept);
+        let names = Names::new(trace, &facts);
+        Self { trace, facts, names }
+    }
+
+    /// Of events that synchronise.
+    pub fn names(&mut self, events: &[EventIndex]) -> Vec<String> {
+        let (trace, facts, names) = (self.trace, &self.facts, &mut self.names);
+        let unnamed = |event: EventIndex| format!("try_t{}_{}", trace.event(event).thread.0 + 1, numbered(event));
+        events.iter().map(|&event| names.of(trace, facts, event).unwrap_or_else(|| unnamed(event))).collect()
+    }
 }

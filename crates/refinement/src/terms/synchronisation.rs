@@ -2,10 +2,9 @@
 
 use super::{Alphabet, Builder, numbered};
 use crate::facts::{Barrier, Wait};
-use rashomon_csp::term::{Event, Term, TermId};
+use rashomon_csp::term::{Event, Events, Term, TermId};
 use rashomon_event::{Address, EventIndex, EventKind, LockMode};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// What one thread does with a lock: events that take it, events that give it back.
 #[derive(Default)]
@@ -64,9 +63,9 @@ impl Builder<'_> {
                     next.push((one, events));
                     break;
                 };
-                let common = events.intersection(&others).copied().collect();
+                let common = events.intersection(&others).copied().collect::<Events>();
                 events.extend(others);
-                next.push((self.processes.make(Term::Parallel(one, Arc::new(common), other)), events));
+                next.push((self.processes.make(Term::Parallel(one, common, other)), events));
             }
             all = next;
         }
@@ -273,7 +272,7 @@ impl Builder<'_> {
         };
         let skip = self.skip();
         let each = enters.iter().map(|&enter| self.processes.make(Term::Prefix(enter, skip))).collect();
-        let nothing: Arc<Alphabet> = Arc::default();
+        let nothing = Events::default();
         let Some(all) = self.combine(each, |one, other| Term::Parallel(one, nothing.clone(), other)) else {
             return Some((open, alphabet));
         };

@@ -53,6 +53,9 @@ pub fn enforced(tool: &Path, store: &Path, budget: &str) -> Result<Enforced> {
             Some(kind @ ("race" | "deadlock")) => {
                 all.confirmed += 1;
                 all.kinds.insert(String::from(if kind == "race" { "data-race" } else { kind }));
+                if one["races"].as_u64() > Some(0) {
+                    all.kinds.insert(String::from("data-race"));
+                }
             }
             Some("infeasible") => all.infeasible += 1,
             _ => all.nothing += 1,

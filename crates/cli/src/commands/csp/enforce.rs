@@ -58,17 +58,17 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
         if failed.is_some() {
             return;
         }
-        let mut unwritten = None;
-        let told = |found: &Counterexample| {
-            if !quiet_output && unwritten.is_none() {
-                unwritten = print(&line(found)).err();
-            }
-        };
         let (trace, accesses) = asked.selection.of(trace, &symbols);
         left_out += accesses;
-        let added = enforced.add((process, &trace), &enforcement, told).err().map(anyhow::Error::from);
-        failed = added.or(unwritten);
+        let mut unwritten = None;
+        let added = enforced.add((process, &trace), &enforcement, printing(quiet_output, &mut unwritten)).err();
+        failed = added.map(anyhow::Error::from).or(unwritten);
     })?;
+    if failed.is_none() {
+        let mut unwritten = None;
+        let finished = enforced.finish(&enforcement, printing(quiet_output, &mut unwritten)).err();
+        failed = finished.map(anyhow::Error::from).or(unwritten);
+    }
     drop(waiting);
     if let Some(error) = failed {
         return Err(error);
@@ -97,12 +97,23 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     })
 }
 
+/// Prints what came of each order; keeps why that failed.
+fn printing(quiet: bool, unwritten: &mut Option<anyhow::Error>) -> impl FnMut(&Counterexample) {
+    move |found| {
+        if !quiet && unwritten.is_none() {
+            *unwritten = print(&line(found)).err();
+        }
+    }
+}
+
 fn line(found: &Counterexample) -> String {
     let steps = if found.steps.is_empty() { String::from("at once") } else { found.steps.join(", ") };
     let what = match found.outcome {
         Outcome::Race => "confirmed, data race",
+        Outcome::Deadlock if found.races > 0 => "confirmed, deadlock and data race",
         Outcome::Deadlock => "confirmed, deadlock",
-        Outcome::Nothing => "discarded, nothing was reported",
+        Outcome::Nothing if found.executions == 1 => "discarded, nothing was reported",
+        Outcome::Nothing => &format!("discarded, nothing was reported in {} executions", found.executions),
         Outcome::Infeasible => "infeasible",
     };
     let why = found.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
@@ -132,7 +143,7 @@ fn summary(enforced: &Enforced) -> String {
         enforced.undecided,
         enforced.states,
         enforced.counterexamples.len(),
-        enforced.count(Outcome::Race),
+        enforced.races(),
         enforced.count(Outcome::Deadlock),
         enforced.count(Outcome::Nothing),
         enforced.count(Outcome::Infeasible),
