@@ -14,8 +14,8 @@
 //! | [`END`] | end of the innermost loop | 0 | 0 | none |
 //!
 //! A loop runs through all its operations as often as its number of iterations says, and then once more through those before its
-//! exit. Amounts are words with [`WRITTEN`] set: a signed number of 48 bits, or with [`VALUE`] the number of a value. Addresses are
-//! numbers of 48 bits, and numbers of iterations such of the width that is said: they grow modulo that.
+//! exit. Amounts are words with [`WRITTEN`] set: a signed number of 48 bits, or with [`VALUE`] the number of a value. Addresses
+//! are numbers of 48 bits, and numbers of iterations such of the width that is said: they grow modulo that.
 
 use crate::record::{LOW_BITS, LOW_MASK, SEGMENT, TOP_SHIFT, kind_of, low_of, top_of, word};
 

@@ -241,7 +241,10 @@ fn with_damaged_tables_the_rest_is_judged_and_told() {
     place.rashomon(&["record", "--dependences", "--output", "store", "--", "./program"]).expect(0, &[]);
     let said = || place.rashomon(&["predict", "--show", "suspicions", "store/recording-0"]).to_string();
     let sound = said();
-    assert!(sound.contains("global plain") && sound.contains("dependences correlate") && !sound.contains("not judged"), "{sound}");
+    assert!(
+        sound.contains("global plain") && sound.contains("dependences correlate") && !sound.contains("not judged"),
+        "{sound}"
+    );
 
     place.must("cp", &["program", "sound"]);
     let section = "rashomon_dependences";

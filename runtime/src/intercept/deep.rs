@@ -167,20 +167,14 @@ unsafe extern "C" fn counted(plan: *const u64, values: *const u64, place: u64) -
 
 /// The same once more, with the sites of its accesses and what [`__rashomon_counted`] said.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __rashomon_counted_defined(
-    plan: *const u64,
-    values: *const u64,
-    sites: *const u64,
-    place: u64,
-) -> u64 {
+pub unsafe extern "C" fn __rashomon_counted_defined(plan: *const u64, values: *const u64, sites: *const u64, place: u64) -> u64 {
     if place != 0
         && let Some(runtime) = Runtime::try_enter()
     {
         // SAFETY: the plugin's.
         let told = unsafe {
             let plan = Plan::new(plan, values);
-            counted::define(runtime.thread(), plan, sites, place)
-                && counted::tell(runtime.thread(), plan, place) == Told::All
+            counted::define(runtime.thread(), plan, sites, place) && counted::tell(runtime.thread(), plan, place) == Told::All
         };
         return told.into();
     }

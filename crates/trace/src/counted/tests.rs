@@ -168,10 +168,13 @@ impl Grows {
         let amount = |_| {
             let amount = draw.below(2 * most as u64 + 1) as i64 - most;
             let is_value = draw.below(3) == 0;
-            (amount, is_value.then(|| {
-                values.push(amount as u64 & LOW_MASK);
-                values.len() as u64 - 1
-            }))
+            (
+                amount,
+                is_value.then(|| {
+                    values.push(amount as u64 & LOW_MASK);
+                    values.len() as u64 - 1
+                }),
+            )
         };
         Self { value, amounts: (0..depth).map(amount).collect() }
     }
