@@ -33,11 +33,6 @@ class Nest : Analyses {
   // Those of the first ones that are addresses of variables are told with the plan, the others each time.
   size_t Fixed = 0;
 
-  static bool hasForm(Loop &L) {
-    return L.isLoopSimplifyForm() && L.getExitingBlock() && L.getExitBlock() && L.isSafeToClone() &&
-           isa<BranchInst>(L.getExitingBlock()->getTerminator()) && isa<BranchInst>(L.getLoopPreheader()->getTerminator());
-  }
-
   // Whether all iterations of the loop go one way, through what is plain and loops of the same kind.
   bool collect(Loop &L, std::optional<size_t> Parent, size_t Depth) {
     if (Depth == rashomon_nest_most_loops() || !hasForm(L))
@@ -197,8 +192,20 @@ class Nest : Analyses {
     return Around;
   }
 
+  // An address that is based on what would have to be divided for once more: on the value that it is.
+  const SCEV *addressIn(Loop *In, Value *Address, SCEVExpander &Expander) {
+    const SCEV *Number = SE.getSCEVAtScope(Address, In);
+    while (!Levels[0].Second->isLoopInvariant(Address) && isa<GEPOperator>(Address))
+      Address = cast<GEPOperator>(Address)->getPointerOperand();
+    const SCEV *Base = SE.getSCEV(Address);
+    if (!Levels[0].Second->isLoopInvariant(Address) || Expander.isSafeToExpandAt(Base, Chain.back()->getTerminator()))
+      return Number;
+    const SCEV *Distance = SE.getMinusSCEV(Number, Base);
+    return isa<SCEVCouldNotCompute>(Distance) ? Number : SE.getAddExpr(SE.getUnknown(Address), Distance);
+  }
+
   // What all numbers of iterations and addresses grow by; false: it is not known.
-  bool measure() {
+  bool measure(SCEVExpander &Expander) {
     for (auto [Number, One] : enumerate(Levels)) {
       SmallVector<Loop *, 4> Around = around(Number);
       const SCEV *Count = SE.getBackedgeTakenCount(One.Second);
@@ -208,14 +215,14 @@ class Nest : Analyses {
       if (!grows(Count, ArrayRef(Around).drop_back(), One.Count))
         return false;
     }
-    return measureAccesses(0);
+    return measureAccesses(0, Expander);
   }
 
-  bool measureAccesses(size_t Number) {
+  bool measureAccesses(size_t Number, SCEVExpander &Expander) {
     SmallVector<Loop *, 4> Around = around(Number);
     for (auto [Block, Inner] : Levels[Number].Parts) {
       if (!Block) {
-        if (!measureAccesses(Inner))
+        if (!measureAccesses(Inner, Expander))
           return false;
         continue;
       }
@@ -224,17 +231,12 @@ class Nest : Analyses {
         if (!Hook || !isAccessHook(*Hook))
           continue;
         Growing Grows;
-        if (!grows(SE.getSCEVAtScope(Addresses[Hook], Levels[Number].Second), Around, Grows))
+        if (!grows(addressIn(Levels[Number].Second, Addresses[Hook], Expander), Around, Grows))
           return false;
         Accesses.push_back({Hook, Grows});
       }
     }
     return true;
-  }
-
-  static bool isVariable(const SCEV *Number) {
-    auto *Known = dyn_cast<SCEVUnknown>(Number);
-    return Known && isa<Constant>(Known->getValue());
   }
 
   // Numbers that are not known when the program is compiled, those of variables first; false: they cannot be known in front of
@@ -315,10 +317,6 @@ class Nest : Analyses {
                                         One.Count.Steps.size());
     Words.push_back(rashomon_nest_end());
     return Words.size() <= rashomon_nest_most_words();
-  }
-
-  static void setCondition(BasicBlock *Block, Value *Condition) {
-    cast<BranchInst>(Block->getTerminator())->setCondition(Condition);
   }
 
   // An array in the frame, filled in at the end of a block.
@@ -460,7 +458,7 @@ public:
     SmallVector<size_t, 4> Inside;
     hoistLoads(0, Place, Inside, Stores);
     SCEVExpander Expander(SE, DL, "counted");
-    bool Fits = measure() && value(Expander) && addOperations(0, Next);
+    bool Fits = measure(Expander) && value(Expander) && addOperations(0, Next);
     if (Fits)
       complete(Expander);
     Never->replaceAllUsesWith(ConstantInt::getFalse(F.getContext()));

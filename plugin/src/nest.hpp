@@ -122,3 +122,17 @@ struct Level {
   Growing Count;
   unsigned Width = 0;
 };
+
+inline bool hasForm(Loop &L) {
+  return L.isLoopSimplifyForm() && L.getExitingBlock() && L.getExitBlock() && L.isSafeToClone() &&
+         isa<BranchInst>(L.getExitingBlock()->getTerminator()) && isa<BranchInst>(L.getLoopPreheader()->getTerminator());
+}
+
+inline bool isVariable(const SCEV *Number) {
+  auto *Known = dyn_cast<SCEVUnknown>(Number);
+  return Known && isa<Constant>(Known->getValue());
+}
+
+inline void setCondition(BasicBlock *Block, Value *Condition) {
+  cast<BranchInst>(Block->getTerminator())->setCondition(Condition);
+}
