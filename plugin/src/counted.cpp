@@ -149,8 +149,9 @@ class Nest : Analyses {
           continue;
         if (any_of(Stores, [&](StoreInst *Store) { return mayChange(*Load, *Store); }))
           continue;
-        bool Changed = false, IsSafe = isSafeToLoadUnconditionally(Load->getPointerOperand(), Load->getType(), Load->getAlign(), DL,
-                                                                   place(Place)->getTerminator(), &AC, &DT);
+        Instruction *End = place(Place)->getTerminator();
+        bool Changed = false, IsSafe = isSafeToLoadUnconditionally(Load->getPointerOperand(), Load->getType(),
+                                                                   Load->getAlign(), DL, End, &AC, &DT);
         size_t At = IsSafe || Inside.empty() ? Place : std::max(Place, Inside.back() + 1);
         if (!Whole->makeLoopInvariant(Load->getPointerOperand(), Changed, place(At)->getTerminator(), nullptr, &SE)) {
           Place = Changed ? At : Place;
@@ -336,10 +337,9 @@ class Nest : Analyses {
     SmallVector<uint64_t, 64> All = {Fixed << 32 | Values.size(), Words.size()};
     All.append(Words);
     Constant *Bytes = ConstantDataArray::get(F.getContext(), ArrayRef<uint64_t>(All));
-    auto *Plan = new GlobalVariable(*F.getParent(), Bytes->getType(), true, GlobalValue::PrivateLinkage, Bytes,
-                                    "__rashomon_counted_plan");
-    Plan->setComdat(F.getComdat());
-    return Plan;
+    // Not of the function's group: the function may be inlined into others.
+    return new GlobalVariable(*F.getParent(), Bytes->getType(), true, GlobalValue::PrivateLinkage, Bytes,
+                              "__rashomon_counted_plan");
   }
 
   CallInst *call(IRBuilder<> &Builder, StringRef Name, Type *Result, ArrayRef<Type *> Types, ArrayRef<Value *> Arguments) {

@@ -330,6 +330,47 @@ fn exceptions_jumps_signals_and_forks_are_followed() {
     }
 }
 
+/// An inline function that several files have, and that is inlined into others there: the linker keeps one copy of it.
+const SHARED: &str = "#include <vector>
+struct Cells {
+    std::vector<long> all = std::vector<long>(64, 1);
+    long sum() const {
+        long sum = 0;
+        for (long one : all) sum += one;
+        return sum;
+    }
+    inline void fill(long by) {
+        for (int i = 0; i < 64; i++) all.data()[i] = by;
+    }
+};
+long other(long by);
+";
+
+#[test]
+fn inline_functions_of_several_files_are_linked_and_followed() {
+    if !is_built() {
+        return;
+    }
+    for level in LEVELS {
+        let place = Place::new();
+        place.write("shared.h", SHARED);
+        let other = "#include \"shared.h\"\nlong other(long by) { Cells cells; cells.fill(by); return cells.sum(); }\n";
+        place.write("other.cpp", other);
+        let head = "#include \"shared.h\"\n#include <thread>\nstatic long first;\n";
+        let task = "static void task() { Cells cells; cells.fill(2); first = cells.sum(); }\n";
+        let main = "int main() { std::thread thread(task); thread.join(); return first + other(3) != 320; }\n";
+        place.write("main.cpp", [head, task, main].concat());
+        for file in ["other", "main"] {
+            let (source, object) = (format!("{file}.cpp"), format!("{file}.o"));
+            let compile = ["c++", "--deep", level, "-g", "-w", "-std=c++17", "-c", &source, "-o", &object];
+            place.rashomon(&compile).expect(0, &[]);
+        }
+        place.rashomon(&["c++", "--deep", level, "-pthread", "other.o", "main.o", "-o", "program"]).expect(0, &[]);
+        let (_, ended) = judged(&place);
+        was_judged(&ended);
+    }
+}
+
 /// Loops of all kinds that have a second version: up and down, with steps, with looks at a variable that does not change, and
 /// such that run not at all.
 const COUNTED: &str = include_str!("deep/counted.c");
