@@ -9,6 +9,7 @@ const DEBIAN: &str = "/usr/lib/llvm-19/bin/llvm-config";
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.cpp");
     println!("cargo::rerun-if-changed=src/counted.cpp");
+    println!("cargo::rerun-if-changed=src/nest.hpp");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     let config = std::env::var(VARIABLE).unwrap_or_else(|_| DEBIAN.into());

@@ -27,8 +27,11 @@ fn hook(access: Value, inserter: &Inserter) -> Option<(String, Option<u64>)> {
 
 /// The kind of record of a hook for an access of a power of two of bytes.
 pub fn kind_of_hook(name: &[u8]) -> Option<u64> {
-    let name = name.strip_prefix(b"__tsan_")?;
-    let name = name.strip_prefix(b"unaligned_").unwrap_or(name);
+    let name = match name.strip_prefix(b"__tsan_") {
+        Some(name) => name.strip_prefix(b"unaligned_").unwrap_or(name),
+        // One that is given its site.
+        None => name.strip_prefix(b"__rashomon_")?.strip_suffix(b"_at")?,
+    };
     let (class, size) = match name.strip_prefix(b"read") {
         Some(size) => (AccessClass::Read, size),
         None => (AccessClass::Write, name.strip_prefix(b"write")?),

@@ -4,7 +4,7 @@
 use crate::ir::Module;
 use crate::{Mode, instrument};
 use llvm_sys::prelude::LLVMModuleRef;
-use rashomon_abi::record::{self, counted};
+use rashomon_abi::{nest, record};
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 
@@ -44,27 +44,57 @@ pub unsafe extern "C" fn rashomon_instrument(module: LLVMModuleRef, wait_loops_o
     c_int::from(instrument(module, mode))
 }
 
-/// Words of plans of counted loops, whose form is that of records.
+/// Words of plans of counted loops ([`rashomon_abi::nest`]).
 #[unsafe(no_mangle)]
-pub extern "C" fn rashomon_counted_segment(number: u64) -> u64 {
+pub extern "C" fn rashomon_nest_segment(number: u64) -> u64 {
     record::word(0, record::SEGMENT, number)
 }
 
 /// # Safety
 /// The name has that many bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rashomon_counted_access(name: *const c_char, length: usize, base: u64, stride: i64) -> u64 {
+pub unsafe extern "C" fn rashomon_nest_access(name: *const c_char, length: usize, value: u64, loops: u64) -> u64 {
     // SAFETY: by the caller.
     let name = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), length) };
-    crate::access::kind_of_hook(name).map_or(0, |kind| record::word(base, kind, stride as u64))
+    crate::access::kind_of_hook(name).map_or(0, |kind| nest::access(kind, value, loops))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn rashomon_counted_most_operations() -> u64 {
-    counted::MOST_OPERATIONS as u64
+pub extern "C" fn rashomon_nest_begins(width: u64, varies: c_int, words: u64, value: u64, loops: u64) -> u64 {
+    nest::begins(width, varies != 0, words, value, loops)
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn rashomon_counted_most_bases() -> u64 {
-    counted::MOST_BASES as u64
+pub extern "C" fn rashomon_nest_exit() -> u64 {
+    record::word(0, nest::EXIT, 0)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rashomon_nest_end() -> u64 {
+    record::word(0, nest::END, 0)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rashomon_nest_amount(constant: i64) -> u64 {
+    nest::amount(constant)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rashomon_nest_amount_of_value(value: u64) -> u64 {
+    nest::amount_of_value(value)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rashomon_nest_most_words() -> u64 {
+    nest::MOST_WORDS as u64
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rashomon_nest_most_values() -> u64 {
+    nest::MOST_VALUES as u64
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn rashomon_nest_most_loops() -> u64 {
+    nest::MOST_LOOPS as u64
 }

@@ -4,11 +4,12 @@
 //! and keeps no handle of them.
 #![allow(unsafe_code, reason = "LLVM's interface is that of C")]
 
-use llvm_sys::comdat::{LLVMGetComdat, LLVMSetComdat};
+use llvm_sys::comdat::{LLVMGetComdat, LLVMGetOrInsertComdat, LLVMSetComdat};
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::LLVMInstructionGetDebugLoc;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMAttributeFunctionIndex, LLVMLinkage, LLVMOpcode, LLVMTypeKind};
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMLinkage, LLVMOpcode, LLVMTypeKind, LLVMVisibility};
+use rashomon_abi::deep;
 use std::collections::HashMap;
 use std::ffi::CString;
 
@@ -421,20 +422,29 @@ impl Builder {
         Value(llvm!(LLVMConstNull(self.pointer)))
     }
 
-    /// A table in a section of its own; with the function `of` it is left out by the linker, too.
+    /// A table in a section of its own. Where the function `of` is one of those of which the linker keeps one copy of many, as
+    /// inline functions are, the table is not that copy's: it belongs to whatever the function was inlined into, too. Tables of
+    /// functions are known by what is in them, so that one of many equal ones is kept; others have an address each.
     pub fn table(&self, bytes: &[u8], section: &str, of: Function) -> Value {
         let text = llvm!(LLVMConstStringInContext2(self.context, bytes.as_ptr().cast(), bytes.len(), 1));
-        let name = CString::new(format!("__{section}")).expect("names of sections");
+        let has_copies = section == deep::DEPENDENCES && !llvm!(LLVMGetComdat(of.0)).is_null();
+        let name = match has_copies {
+            true => format!("__{section}_{:016x}_{}", deep::name_hash(bytes), bytes.len()),
+            false => format!("__{section}"),
+        };
+        let name = CString::new(name).expect("names of sections");
         let section = CString::new(section).expect("names of sections");
         let table = llvm!(LLVMAddGlobal(self.module.0, LLVMTypeOf(text), name.as_ptr()));
         llvm!(LLVMSetInitializer(table, text));
         llvm!(LLVMSetGlobalConstant(table, 1));
-        llvm!(LLVMSetLinkage(table, LLVMLinkage::LLVMPrivateLinkage));
         llvm!(LLVMSetSection(table, section.as_ptr()));
         llvm!(LLVMSetAlignment(table, 1));
-        let group = llvm!(LLVMGetComdat(of.0));
-        if !group.is_null() {
-            llvm!(LLVMSetComdat(table, group));
+        if has_copies {
+            llvm!(LLVMSetLinkage(table, LLVMLinkage::LLVMLinkOnceODRLinkage));
+            llvm!(LLVMSetVisibility(table, LLVMVisibility::LLVMHiddenVisibility));
+            llvm!(LLVMSetComdat(table, LLVMGetOrInsertComdat(self.module.0, name.as_ptr())));
+        } else {
+            llvm!(LLVMSetLinkage(table, LLVMLinkage::LLVMPrivateLinkage));
         }
         Value(table)
     }

@@ -1,4 +1,5 @@
 // What LLVM offers in C++ only: to register a pass, to split edges, and a few questions.
+#include "nest.hpp"
 #include "llvm-c/Core.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
@@ -18,7 +19,7 @@ using namespace llvm;
 extern "C" int rashomon_instrument(LLVMModuleRef module, int wait_loops_only);
 
 // counted.cpp
-bool versionCountedLoops(Function &F, FunctionAnalysisManager &FAM);
+bool versionCountedLoops(Function &F, FunctionAnalysisManager &FAM, const Variables &Unknown);
 
 namespace {
 
@@ -31,9 +32,10 @@ struct RashomonPass : PassInfoMixin<RashomonPass> {
       return PreservedAnalyses::all();
     if (!WaitLoopsOnly) {
       auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
+      Variables Unknown = variablesKnownToNobody(M);
       for (Function &F : M)
         if (!F.isDeclaration() && F.hasFnAttribute(Attribute::SanitizeThread))
-          versionCountedLoops(F, FAM);
+          versionCountedLoops(F, FAM, Unknown);
     }
     // Code that is not valid would be compiled to something all the same.
     std::string Wrong;

@@ -2,4 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod packages;
+pub mod plugin;
 pub mod workspace;

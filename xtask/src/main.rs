@@ -5,13 +5,13 @@ mod assertions;
 mod book;
 mod ci;
 mod fuzz;
-mod plugin;
 mod soak;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use xtask::plugin;
 use xtask::workspace::cargo;
 
 #[derive(Debug, Parser)]

@@ -1,9 +1,9 @@
 //! `cargo xtask plugin`: builds the plugin for clang 19 and puts it beside the tool. Nothing else needs LLVM.
 
+use crate::workspace;
 use anyhow::{Context as _, Result};
 use std::path::PathBuf;
 use std::process::Command;
-use xtask::workspace;
 
 const NAME: &str = "librashomon_plugin.so";
 

@@ -17,6 +17,7 @@ pub mod flags;
 pub mod header;
 pub mod instructions;
 pub mod known;
+pub mod nest;
 pub mod numbers;
 pub mod pattern;
 pub mod provoke;
@@ -26,7 +27,7 @@ pub mod unwritten;
 
 /// Version of everything in this crate. Written to each `control` and `header`; either side refuses another one of a session that
 /// is under way.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// The oldest version of recordings that is still read. Each later one only adds kinds of records and operations, and ways to
 /// store them.

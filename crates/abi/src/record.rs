@@ -29,7 +29,13 @@
 //! | [`COUNTED_DEFINITION`] | a loop that the compiler's plugin has given a second version | operations that come before the exit | the loop | `fixed:16 \| bases:16 \| operations:32 (low)`; each fixed base; each operation, an access with its site behind it |
 //! | [`COUNTED`] | iterations of such a loop | 0 | the loop | iterations, each other base |
 //!
-//! **Counted loops.** An operation is the first word of a [`SEGMENT`] or of an access: its top bits are the number of a base, its
+//! | [`NEST_DEFINITION`] | a nest of counted loops that the compiler's plugin has given a second version | 0 | the nest | `fixed:15 \| values:16 \| operations:32 (low)`; each fixed value; that many words of operations ([`crate::nest`]) |
+//! | [`NEST`] | such a nest ran | 0 | the nest | each other value |
+//!
+//! **Nests.** Fixed values are the first ones. All words but the first of either record, and but those of operations, have
+//! [`crate::nest::WRITTEN`] set. A definition holds for the rest of the stream; a later one of the same nest replaces it.
+//!
+//! **Counted loops** stand in recordings of version 3 alone. An operation is the first word of a [`SEGMENT`] or of an access: its top bits are the number of a base, its
 //! low bits what the address grows by in each iteration, as a signed number. Fixed bases are the first ones. A [`COUNTED`] record
 //! stands for what its operations tell: so many times all of them in their order, and then once more those that come before the
 //! exit. A definition holds for the rest of the stream; a later one of the same loop replaces it.
@@ -89,6 +95,9 @@ pub const PROCESS_SHIFT: u32 = 40;
 pub const COUNTED_DEFINITION: u64 = 27;
 pub const COUNTED: u64 = 28;
 
+pub const NEST_DEFINITION: u64 = 29;
+pub const NEST: u64 = 30;
+
 /// Bounds of [`COUNTED`] records and their definitions.
 pub mod counted {
     pub const MOST_OPERATIONS: usize = 48;
@@ -97,12 +106,9 @@ pub mod counted {
     pub const MOST_ACCESSES: u64 = 1 << 22;
     /// Set in numbers and bases of these records: so none that was written is zero.
     pub const WRITTEN: u64 = 1 << 63;
-    /// Words of a plan before its operations: of those before the exit, and of all, `accesses:32 (high) | operations:32 (low)`;
-    /// `fixed:32 (high) | bases:32 (low)`, the first ones of which are told with the plan.
-    pub const PLAN_WORDS: usize = 3;
 }
 
-/// Longest record in words but for counted loops: a `SYNC` with its arguments.
+/// Longest record in words but for loops: a `SYNC` with its arguments.
 pub const MAX_ARGUMENTS: usize = 8;
 pub const MAX_RECORD_WORDS: usize = 3 + MAX_ARGUMENTS;
 

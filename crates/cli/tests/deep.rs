@@ -228,6 +228,93 @@ fn a_recording_is_judged_and_lost_tables_are_told() {
     assert!(said.contains("program are not judged: its tables were stripped"), "{said}");
 }
 
+/// The same with an access that races, which is found whatever becomes of the tables: the program is another build, the section
+/// ends in the middle of a table, or is gone.
+#[test]
+fn with_damaged_tables_the_rest_is_judged_and_told() {
+    if !is_built() {
+        return;
+    }
+    let racy = SCALE.replacen("float x = 3", "int plain;\nfloat x = 3", 1).replacen("    (void)unused;", "    plain++;", 1);
+    let place = Place::new();
+    compile(&place, "scale.c", &racy, &["--deep", "-g", "-Wl,--build-id"]);
+    place.rashomon(&["record", "--dependences", "--output", "store", "--", "./program"]).expect(0, &[]);
+    let said = || place.rashomon(&["predict", "--show", "suspicions", "store/recording-0"]).to_string();
+    let sound = said();
+    assert!(
+        sound.contains("global plain") && sound.contains("dependences correlate") && !sound.contains("not judged"),
+        "{sound}"
+    );
+
+    place.must("cp", &["program", "sound"]);
+    let section = "rashomon_dependences";
+    place.must("objcopy", &["-O", "binary", &format!("--only-section={section}"), "program", "tables"]);
+    let bytes = std::fs::read(place.path("tables")).expect("the tables");
+    assert!(bytes.len() > 32);
+    let damages: [(&str, &dyn Fn()); 4] = [
+        ("its tables are damaged", &|| _ = place.write("tables", &bytes[..8])),
+        ("its tables are damaged", &|| _ = place.write("tables", vec![0xff; bytes.len()])),
+        ("its tables were stripped", &|| {}),
+        ("the file is another build", &|| {}),
+    ];
+    for (number, (why, damage)) in damages.into_iter().enumerate() {
+        damage();
+        match number {
+            0 | 1 => {
+                let update = format!("--update-section={section}=tables");
+                place.must("objcopy", &[&update, "sound", "program"]);
+            }
+            2 => _ = place.must("objcopy", &[&format!("--remove-section={section}"), "sound", "program"]),
+            _ => compile(&place, "other.c", &racy.replace("x / max", "x * max"), &["--deep", "-g", "-Wl,--build-id"]),
+        }
+        let said = said();
+        let told = format!("program are not judged: {why}");
+        assert!(said.contains(&told) && !said.contains("used together"), "{number}: {said}");
+        // Another build has other names, or none.
+        assert!(said.contains("data race"), "{number}: {said}");
+    }
+}
+
+/// A loop that stands for 2.4 MB of records in the parent, and for as much in the child: that of the parent is not the child's.
+const FORKS: &str = "#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static long cells[100000];
+static void fill(int by) {
+    for (int i = 0; i < 100000; i++) cells[i] += by;
+}
+int main(void) {
+    fill(1);
+    pid_t child = fork();
+    if (child == 0) {
+        fill(2);
+        _exit(cells[99999] != 3);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return status != 0;
+}
+";
+
+#[test]
+fn what_counted_loops_of_the_parent_stand_for_is_not_counted_for_its_child() {
+    if !is_built() {
+        return;
+    }
+    let place = Place::new();
+    compile(&place, "forks.c", FORKS, &["--deep", "-O1"]);
+    place.rashomon(&["record", "--dependences", "--trace-limit", "3", "--output", "store", "--", "./program"]).expect(0, &[]);
+    let child = rashomon_trace::Recording::open(&place.path("store/recording-0/process-0000")).expect("the child's recording");
+    assert!(!child.header.notes.truncated(), "its own loops stand for less than the limit");
+    // What is beyond the limit is noticed all the same.
+    let store = ["record", "--dependences", "--trace-limit", "3", "--output", "more", "--", "./program"];
+    let twice = FORKS.replace("        fill(2);\n", "        for (int i = 0; i < 2; i++) fill(1);\n");
+    compile(&place, "forks.c", &twice, &["--deep", "-O1"]);
+    place.rashomon(&store).expect(0, &[]);
+    let child = rashomon_trace::Recording::open(&place.path("more/recording-0/process-0000")).expect("the child's recording");
+    assert!(child.header.notes.truncated());
+}
+
 /// The walk through the tables finds its way again.
 #[test]
 fn exceptions_jumps_signals_and_forks_are_followed() {
@@ -238,6 +325,47 @@ fn exceptions_jumps_signals_and_forks_are_followed() {
         let place = Place::new();
         compile(&place, "ways.cpp", WAYS, &["--deep", level, "-std=c++17"]);
         place.rashomon(&["record", "--output", "plain", "--", "./program"]).expect(0, &[]);
+        let (_, ended) = judged(&place);
+        was_judged(&ended);
+    }
+}
+
+/// An inline function that several files have, and that is inlined into others there: the linker keeps one copy of it.
+const SHARED: &str = "#include <vector>
+struct Cells {
+    std::vector<long> all = std::vector<long>(64, 1);
+    long sum() const {
+        long sum = 0;
+        for (long one : all) sum += one;
+        return sum;
+    }
+    inline void fill(long by) {
+        for (int i = 0; i < 64; i++) all.data()[i] = by;
+    }
+};
+long other(long by);
+";
+
+#[test]
+fn inline_functions_of_several_files_are_linked_and_followed() {
+    if !is_built() {
+        return;
+    }
+    for level in LEVELS {
+        let place = Place::new();
+        place.write("shared.h", SHARED);
+        let other = "#include \"shared.h\"\nlong other(long by) { Cells cells; cells.fill(by); return cells.sum(); }\n";
+        place.write("other.cpp", other);
+        let head = "#include \"shared.h\"\n#include <thread>\nstatic long first;\n";
+        let task = "static void task() { Cells cells; cells.fill(2); first = cells.sum(); }\n";
+        let main = "int main() { std::thread thread(task); thread.join(); return first + other(3) != 320; }\n";
+        place.write("main.cpp", [head, task, main].concat());
+        for file in ["other", "main"] {
+            let (source, object) = (format!("{file}.cpp"), format!("{file}.o"));
+            let compile = ["c++", "--deep", level, "-g", "-w", "-std=c++17", "-c", &source, "-o", &object];
+            place.rashomon(&compile).expect(0, &[]);
+        }
+        place.rashomon(&["c++", "--deep", level, "-pthread", "other.o", "main.o", "-o", "program"]).expect(0, &[]);
         let (_, ended) = judged(&place);
         was_judged(&ended);
     }

@@ -56,8 +56,8 @@ pub enum FaultKind {
     UndefinedLoop(u64),
     #[error("the definition of a counted loop is none")]
     Loop,
-    #[error("a counted loop of {0} iterations")]
-    Iterations(u64),
+    #[error("counted loops stand for more than a recording may hold")]
+    LoopSize,
 }
 
 /// A chunk that was found sound, and where its records lie in the file.

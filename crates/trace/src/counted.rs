@@ -1,8 +1,10 @@
-//! Counted loops of a stream: what their records stand for, one by one.
+//! Counted loops of a stream: what the records of nests stand for, one by one ([`rashomon_abi::nest`]). Loops of recordings of
+//! version 3 are nests of one loop.
 
 use crate::chunks::FaultKind;
 use crate::stream::Record;
-use rashomon_abi::record::counted::{MOST_ACCESSES, MOST_BASES, MOST_OPERATIONS, WRITTEN};
+use rashomon_abi::nest::{self, Iterations, Loop, MOST_LOOPS, MOST_VALUES, MOST_WORDS, Nest, WRITTEN};
+use rashomon_abi::record::counted::{MOST_BASES, MOST_OPERATIONS};
 use rashomon_abi::record::{self, LOW_BITS, LOW_MASK};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -10,44 +12,84 @@ use std::rc::Rc;
 /// A stream whose records stand for more accesses than this is damaged: a small file must not become a large trace.
 const MOST_OF_A_STREAM: u64 = 1 << 28;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
-    Segment { segment: u64 },
-    Access { class: record::AccessClass, size: u32, base: usize, stride: i64, site: u64 },
-}
-
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
-    /// Operations before the exit.
-    once: usize,
-    bases: usize,
+    operations: Vec<u64>,
+    values: usize,
     /// The first ones of these.
     fixed: Vec<u64>,
-    operations: Vec<Operation>,
 }
 
-impl Plan {
-    fn accesses(&self, until: usize) -> u64 {
-        self.operations[..until].iter().filter(|one| matches!(one, Operation::Access { .. })).count() as u64
-    }
-}
-
-/// Where the reader is in a loop.
+/// Where the reader is in a nest.
 #[derive(Clone, Debug)]
 struct Position {
     plan: Rc<Plan>,
-    bases: Vec<u64>,
-    iterations: u64,
-    iteration: u64,
+    values: Vec<u64>,
     at: usize,
+    /// Of each open loop: where it begins, how often it iterates, and in which iteration it is.
+    begins: [usize; MOST_LOOPS],
+    counts: Iterations,
+    iterations: Iterations,
+    open: usize,
 }
 
-/// The loops that a stream has defined, and the one whose iterations are being told.
+impl Position {
+    /// What the nest tells next; `None` at its end.
+    fn next_record(&mut self) -> Option<Record> {
+        let words = &self.plan.operations;
+        let nest = Nest::recorded(words, &self.values);
+        loop {
+            let &word = words.get(self.at)?;
+            let (kind, low, at) = (record::kind_of(word), record::low_of(word), self.at);
+            match kind {
+                nest::LOOP => {
+                    let open = self.open;
+                    (self.begins[open], self.iterations[open]) = (at, 0);
+                    self.counts[open] = nest.count(at, &self.iterations)?;
+                    self.open += 1;
+                    self.at += 1 + open;
+                }
+                nest::EXIT if self.iterations[self.open - 1] == self.counts[self.open - 1] => {
+                    self.open -= 1;
+                    self.iterations[self.open] = 0;
+                    let begin = self.begins[self.open];
+                    self.at = Loop::of(words[begin]).end(begin) + 1;
+                }
+                nest::EXIT => self.at += 1,
+                nest::END => {
+                    self.iterations[self.open - 1] += 1;
+                    self.at = self.begins[self.open - 1] + self.open;
+                }
+                record::SEGMENT => {
+                    self.at += 1;
+                    return Some(Record::Segment { segment: low });
+                }
+                _ => {
+                    let (class, log2) = record::access_of_kind(kind)?;
+                    let address = nest.address(at, &self.iterations);
+                    self.at += 2 + low as usize;
+                    return Some(Record::Access { class, size: 1 << log2, address, site: words[self.at - 1] & LOW_MASK });
+                }
+            }
+        }
+    }
+}
+
+/// The nests that a stream has defined, and the one that is being told.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     plans: FxHashMap<u64, Rc<Plan>>,
-    position: Option<Position>,
+    position: Option<Box<Position>>,
     accesses: u64,
+}
+
+/// Words of a chunk from the first one of a record on, and how many of a record there are: `Ok(None)`: it was not written as a
+/// whole.
+type Length = Result<Option<usize>, FaultKind>;
+
+fn has(words: &[u64], needed: usize) -> Result<(), FaultKind> {
+    let available = words.len();
+    if needed <= available { Ok(()) } else { Err(FaultKind::RecordLength { needed, available }) }
 }
 
 impl Counted {
@@ -55,37 +97,50 @@ impl Counted {
         self.position.is_some()
     }
 
-    /// What the loop tells next; `None` at its end.
+    /// What the nest tells next; `None` at its end.
     pub fn next_record(&mut self) -> Option<Record> {
-        let position = self.position.as_mut()?;
-        if position.iteration < position.iterations && position.at == position.plan.operations.len() {
-            (position.iteration, position.at) = (position.iteration + 1, 0);
-        }
-        if position.iteration == position.iterations && position.at == position.plan.once {
+        let next = self.position.as_mut()?.next_record();
+        if next.is_none() {
             self.position = None;
-            return None;
         }
-        let operation = position.plan.operations[position.at];
-        position.at += 1;
-        Some(match operation {
-            Operation::Segment { segment } => Record::Segment { segment },
-            Operation::Access { class, size, base, stride, site } => {
-                let grown = (position.iteration as i64).wrapping_mul(stride) as u64;
-                let address = position.bases[base].wrapping_add(grown) & LOW_MASK;
-                Record::Access { class, size, address, site }
-            }
-        })
+        next
     }
 
-    /// Takes a definition whose first word is at `first`, of a chunk with so many words from there on. How many it has; `None`:
-    /// it was not written as a whole.
-    pub fn define(&mut self, words: &[u64], first: usize, available: usize) -> Result<Option<usize>, FaultKind> {
-        let further = |words: usize| match words <= available {
-            true => Ok(()),
-            false => Err(FaultKind::RecordLength { needed: words, available }),
-        };
-        further(2)?;
-        let (head, counts) = (words[first], words[first + 1]);
+    /// Takes the record that begins the words.
+    pub fn take(&mut self, kind: u64, words: &[u64]) -> Length {
+        match kind {
+            record::NEST_DEFINITION => self.define(words),
+            record::COUNTED_DEFINITION => self.define_loop(words),
+            _ => self.begin(words),
+        }
+    }
+
+    fn define(&mut self, words: &[u64]) -> Length {
+        has(words, 2)?;
+        let counts = words[1];
+        if counts & WRITTEN == 0 {
+            return Ok(None);
+        }
+        let (fixed, values, all) = ((counts & !WRITTEN) >> 48, (counts >> 32) & 0xffff, counts as u32);
+        let (fixed, values, all) = (fixed as usize, values as usize, all as usize);
+        if all > MOST_WORDS || values > MOST_VALUES || fixed > values {
+            return Err(FaultKind::Loop);
+        }
+        let length = 2 + fixed + all;
+        has(words, length)?;
+        let operations = words[2 + fixed..length].to_vec();
+        let Some(fixed) = written(&words[2..2 + fixed]).filter(|_| !operations.contains(&0)) else { return Ok(None) };
+        if !nest::is_sound(&operations, values) {
+            return Err(FaultKind::Loop);
+        }
+        self.plans.insert(record::low_of(words[0]), Rc::new(Plan { operations, values, fixed }));
+        Ok(Some(length))
+    }
+
+    /// The definition of a loop in a recording of version 3.
+    fn define_loop(&mut self, words: &[u64]) -> Length {
+        has(words, 2)?;
+        let (head, counts) = (words[0], words[1]);
         if counts & WRITTEN == 0 {
             return Ok(None);
         }
@@ -95,141 +150,72 @@ impl Counted {
             return Err(FaultKind::Loop);
         }
         let mut length = 2 + fixed;
-        further(length)?;
-        let Some(fixed) = written(words, first + 2, fixed) else { return Ok(None) };
-        let mut operations = Vec::with_capacity(all);
-        for _ in 0..all {
-            further(length + 1)?;
-            let word = words[first + length];
+        has(words, length)?;
+        let Some(fixed) = written(&words[2..length]) else { return Ok(None) };
+        let mut operations = vec![0];
+        for number in 0..all {
+            if number == once {
+                operations.push(record::word(0, nest::EXIT, 0));
+            }
+            has(words, length + 1)?;
+            let word = words[length];
             length += 1;
             let (kind, low) = (record::kind_of(word), record::low_of(word));
             if kind == record::SEGMENT {
-                operations.push(Operation::Segment { segment: low });
+                operations.push(word);
                 continue;
             }
-            further(length + 1)?;
-            let site = words[first + length];
+            has(words, length + 1)?;
+            let site = words[length];
             length += 1;
             if word == 0 || site == 0 {
                 return Ok(None);
             }
-            let (class, log2) = record::access_of_kind(kind).ok_or(FaultKind::RecordKind(kind))?;
-            let base = record::top_of(word) as usize;
-            if base >= bases {
-                return Err(FaultKind::Loop);
-            }
-            let stride = ((low << (64 - LOW_BITS)) as i64) >> (64 - LOW_BITS);
-            operations.push(Operation::Access { class, size: 1 << log2, base, stride, site: site & LOW_MASK });
+            record::access_of_kind(kind).ok_or(FaultKind::RecordKind(kind))?;
+            // The first value is the number of iterations.
+            operations.push(nest::access(kind, record::top_of(word) + 1, 1));
+            operations.push(nest::amount(((low << (64 - LOW_BITS)) as i64) >> (64 - LOW_BITS)));
+            operations.push(site);
         }
-        let plan = Plan { once, bases, fixed, operations };
-        if plan.accesses(all) == 0 {
+        if once == all {
+            operations.push(record::word(0, nest::EXIT, 0));
+        }
+        // Iterations come before bases in the record, and so fixed ones are put behind them.
+        let words_within = operations.len() as u64;
+        operations[0] = nest::begins(64, false, words_within, 0, 0);
+        operations.push(record::word(0, nest::END, 0));
+        if !nest::is_sound(&operations, bases + 1) {
             return Err(FaultKind::Loop);
         }
-        self.plans.insert(record::low_of(head), Rc::new(plan));
+        self.plans.insert(record::low_of(head), Rc::new(Plan { operations, values: bases + 1, fixed }));
         Ok(Some(length))
     }
 
-    /// Takes the iterations of a loop in the same way.
-    pub fn begin(&mut self, words: &[u64], first: usize, available: usize) -> Result<Option<usize>, FaultKind> {
-        let number = record::low_of(words[first]);
+    /// Takes what a nest, or a loop, depends on this time.
+    fn begin(&mut self, words: &[u64]) -> Length {
+        let number = record::low_of(words[0]);
+        let is_loop = record::kind_of(words[0]) == record::COUNTED;
         let plan = Rc::clone(self.plans.get(&number).ok_or(FaultKind::UndefinedLoop(number))?);
-        let length = 2 + plan.bases - plan.fixed.len();
-        if length > available {
-            return Err(FaultKind::RecordLength { needed: length, available });
+        let length = 1 + plan.values - plan.fixed.len();
+        has(words, length)?;
+        let Some(given) = written(&words[1..length]) else { return Ok(None) };
+        let (first, rest) = given.split_at(usize::from(is_loop).min(given.len()));
+        let values: Vec<u64> = [first, &plan.fixed, rest].concat();
+        let size = Nest::recorded(&plan.operations, &values).size().ok_or(FaultKind::LoopSize)?;
+        self.accesses = self.accesses.saturating_add(size.accesses);
+        if self.accesses > MOST_OF_A_STREAM {
+            return Err(FaultKind::LoopSize);
         }
-        let head = words[first + 1];
-        let Some(given) = written(words, first + 2, length - 2).filter(|_| head & WRITTEN != 0) else { return Ok(None) };
-        let iterations = head & !WRITTEN;
-        let within = iterations.saturating_mul(plan.accesses(plan.operations.len()));
-        let accesses = within.saturating_add(plan.accesses(plan.once));
-        self.accesses = self.accesses.saturating_add(accesses);
-        if accesses > MOST_ACCESSES || self.accesses > MOST_OF_A_STREAM {
-            return Err(FaultKind::Iterations(iterations));
-        }
-        let bases = plan.fixed.iter().copied().chain(given).collect();
-        self.position = Some(Position { plan, bases, iterations, iteration: 0, at: 0 });
+        let (begins, counts, iterations) = ([0; MOST_LOOPS], [0; MOST_LOOPS], [0; MOST_LOOPS]);
+        self.position = Some(Box::new(Position { plan, values, at: 0, begins, counts, iterations, open: 0 }));
         Ok(Some(length))
     }
 }
 
-/// So many bases; `None`: not all of them were written.
-fn written(words: &[u64], first: usize, count: usize) -> Option<Vec<u64>> {
-    words[first..first + count].iter().map(|word| (word & WRITTEN != 0).then_some(word & LOW_MASK)).collect()
+/// The numbers of words that say that they were written; `None`: not all of them do.
+fn written(words: &[u64]) -> Option<Vec<u64>> {
+    words.iter().map(|word| (word & WRITTEN != 0).then_some(word & LOW_MASK)).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rashomon_abi::record::{AccessClass, access_kind, word};
-
-    const LOOP: u64 = 0x40_1000;
-    const SITES: [u64; 2] = [0x40_1010, 0x40_1020];
-
-    /// Reads a fixed place before the exit, then a segment, and writes an array backwards.
-    fn definition() -> Vec<u64> {
-        let read = word(0, access_kind(AccessClass::Read, 3), 0);
-        let write = word(1, access_kind(AccessClass::Write, 2), -4_i64 as u64);
-        let counts = WRITTEN | 1 << 48 | 2 << 32 | 3;
-        let head = word(1, record::COUNTED_DEFINITION, LOOP);
-        vec![head, counts, WRITTEN | 0x5000, read, SITES[0], word(0, record::SEGMENT, 7), write, SITES[1]]
-    }
-
-    fn iterations(count: u64, base: u64) -> Vec<u64> {
-        vec![word(0, record::COUNTED, LOOP), WRITTEN | count, WRITTEN | base]
-    }
-
-    fn told(counted: &mut Counted) -> Vec<Record> {
-        std::iter::from_fn(|| counted.next_record()).collect()
-    }
-
-    #[test]
-    fn a_record_stands_for_all_iterations_and_the_last_look_at_the_condition() {
-        let mut counted = Counted::default();
-        let words = definition();
-        assert_eq!(counted.define(&words, 0, words.len()), Ok(Some(words.len())));
-        let words = iterations(2, 0x6000);
-        assert_eq!(counted.begin(&words, 0, words.len()), Ok(Some(3)));
-        let read = Record::Access { class: AccessClass::Read, size: 8, address: 0x5000, site: SITES[0] };
-        let write = |address| Record::Access { class: AccessClass::Write, size: 4, address, site: SITES[1] };
-        let segment = Record::Segment { segment: 7 };
-        assert_eq!(told(&mut counted), [read, segment, write(0x6000), read, segment, write(0x5ffc), read]);
-        assert!(!counted.is_inside());
-    }
-
-    #[test]
-    fn what_was_not_written_as_a_whole_is_torn() {
-        let words = definition();
-        for missing in 1..words.len() {
-            let mut cut = words.clone();
-            cut[missing..].fill(0);
-            assert_eq!(Counted::default().define(&cut, 0, cut.len()), Ok(None), "{missing} words");
-        }
-        let mut counted = Counted::default();
-        assert!(counted.define(&words, 0, words.len()).is_ok());
-        let words = iterations(2, 0x6000);
-        for missing in 1..words.len() {
-            let mut cut = words.clone();
-            cut[missing..].fill(0);
-            assert_eq!(counted.begin(&cut, 0, cut.len()), Ok(None), "{missing} words");
-        }
-    }
-
-    #[test]
-    fn damage_does_not_become_millions_of_events() {
-        let mut counted = Counted::default();
-        let words = iterations(1, 0x6000);
-        assert_eq!(counted.begin(&words, 0, words.len()), Err(FaultKind::UndefinedLoop(LOOP)));
-        let words = definition();
-        assert!(counted.define(&words, 0, words.len()).is_ok());
-        for count in [MOST_ACCESSES, !WRITTEN] {
-            let words = iterations(count, 0x6000);
-            assert_eq!(counted.begin(&words, 0, words.len()), Err(FaultKind::Iterations(count)));
-        }
-        // A base that there is not, and more operations than there may be.
-        let mut words = definition();
-        words[6] = word(2, access_kind(AccessClass::Write, 2), 4);
-        assert_eq!(counted.define(&words, 0, words.len()), Err(FaultKind::Loop));
-        words[1] |= 0xffff;
-        assert_eq!(counted.define(&words, 0, words.len()), Err(FaultKind::Loop));
-    }
-}
+mod tests;

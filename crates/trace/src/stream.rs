@@ -269,12 +269,8 @@ impl<'a> Reader<'a> {
         let low = record::low_of(word);
         let (record, words) = match kind {
             record::SITE => return Ok(Some((None, 1))),
-            record::COUNTED_DEFINITION | record::COUNTED => {
-                let words = match kind {
-                    record::COUNTED => self.counted.begin(&self.words, first, available)?,
-                    _ => self.counted.define(&self.words, first, available)?,
-                };
-                return match words {
+            record::COUNTED_DEFINITION | record::COUNTED | record::NEST_DEFINITION | record::NEST => {
+                return match self.counted.take(kind, &self.words[first..self.end])? {
                     Some(words) => Ok(Some((None, words))),
                     None if self.finished() => Err(FaultKind::Loop),
                     None => Ok(None),

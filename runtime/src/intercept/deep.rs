@@ -138,15 +138,15 @@ pub unsafe extern "C" fn __rashomon_resume(activation: u64, segment: u64) {
     }
 }
 
-/// A counted loop is about to run. 1: all of it is told; else its hooks tell it, and what is not 0 asks for its sites.
+/// A nest of counted loops is about to run. 1: all of it is told; else its hooks tell it, and what is not 0 asks for its sites.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
-pub unsafe extern "C" fn __rashomon_counted(_plan: *const u64, _iterations: u64, _bases: *const u64) -> u64 {
+pub unsafe extern "C" fn __rashomon_counted(_plan: *const u64, _values: *const u64) -> u64 {
     naked_asm!(
         "mov rax, qword ptr [rip + rashomon_hot@GOTTPOFF]",
         "cmp qword ptr fs:[rax + {deep}], 0",
         "je 1f",
-        "mov rcx, [rsp]",
+        "mov rdx, [rsp]",
         "jmp {told}",
         "1: xor eax, eax",
         "ret",
@@ -155,10 +155,10 @@ pub unsafe extern "C" fn __rashomon_counted(_plan: *const u64, _iterations: u64,
     )
 }
 
-unsafe extern "C" fn counted(plan: *const u64, iterations: u64, bases: *const u64, place: u64) -> u64 {
+unsafe extern "C" fn counted(plan: *const u64, values: *const u64, place: u64) -> u64 {
     let Some(runtime) = Runtime::try_enter() else { return 0 };
     // SAFETY: the plugin's.
-    match unsafe { counted::tell(runtime.thread(), Plan::new(plan), iterations, bases, place) } {
+    match counted::tell(runtime.thread(), unsafe { Plan::new(plan, values) }, place) {
         Told::All => 1,
         Told::No => 0,
         Told::Undefined => place,
@@ -167,21 +167,14 @@ unsafe extern "C" fn counted(plan: *const u64, iterations: u64, bases: *const u6
 
 /// The same once more, with the sites of its accesses and what [`__rashomon_counted`] said.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __rashomon_counted_defined(
-    plan: *const u64,
-    iterations: u64,
-    bases: *const u64,
-    sites: *const u64,
-    place: u64,
-) -> u64 {
+pub unsafe extern "C" fn __rashomon_counted_defined(plan: *const u64, values: *const u64, sites: *const u64, place: u64) -> u64 {
     if place != 0
         && let Some(runtime) = Runtime::try_enter()
     {
         // SAFETY: the plugin's.
         let told = unsafe {
-            let plan = Plan::new(plan);
-            counted::define(runtime.thread(), plan, bases, sites, place)
-                && counted::tell(runtime.thread(), plan, iterations, bases, place) == Told::All
+            let plan = Plan::new(plan, values);
+            counted::define(runtime.thread(), plan, sites, place) && counted::tell(runtime.thread(), plan, place) == Told::All
         };
         return told.into();
     }

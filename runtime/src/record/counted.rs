@@ -1,18 +1,23 @@
-//! Counted loops of programs that the compiler's plugin has instrumented: one record stands for all iterations
-//! ([`rashomon_abi::record::COUNTED`]).
+//! Counted loops of programs that the compiler's plugin has instrumented: one record stands for all iterations of a nest of them
+//! ([`rashomon_abi::nest`]).
 
 use crate::record::limit;
 use crate::record::recorder::{push, reserve_with_context};
 use crate::record::tree;
 use crate::system::thread::Thread;
-use rashomon_abi::record::counted::{MOST_ACCESSES, MOST_BASES, MOST_OPERATIONS, PLAN_WORDS, WRITTEN};
-use rashomon_abi::record::{self, LOW_MASK, SEGMENT, kind_of, word};
+use rashomon_abi::nest::{LOOP, Loop, MOST_VALUES, MOST_WORDS, Nest, PLAN_WORDS, WRITTEN};
+use rashomon_abi::record::{self, LOW_MASK, kind_of, low_of, word};
 
-/// What the plugin knows of a loop.
+/// What the plugin knows of a nest, and where its values are.
 #[derive(Clone, Copy)]
-pub struct Plan(*const u64);
+pub struct Plan {
+    operations: &'static [u64],
+    values: *const u64,
+    count: usize,
+    fixed: usize,
+}
 
-/// What became of a loop that is about to run.
+/// What became of a nest that is about to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// Its hooks are to tell it.
@@ -24,91 +29,87 @@ pub enum Told {
 
 impl Plan {
     /// # Safety
-    /// A plan of the plugin.
-    pub const unsafe fn new(plan: *const u64) -> Self {
-        Self(plan)
-    }
-
-    fn word(self, at: usize) -> u64 {
+    /// A plan of the plugin, and as many values as it says, once they are looked at.
+    pub const unsafe fn new(plan: *const u64, values: *const u64) -> Self {
         // SAFETY: a plan has these words.
-        unsafe { *self.0.add(at) }
+        unsafe {
+            let operations = core::slice::from_raw_parts(plan.add(PLAN_WORDS), *plan.add(1) as usize);
+            Self { operations, values, count: *plan as u32 as usize, fixed: (*plan >> 32) as usize }
+        }
     }
 
-    /// Accesses before the exit and operations there; the same of a whole iteration.
-    fn counts(self) -> [(u64, usize); 2] {
-        [self.word(0), self.word(1)].map(|word| (word >> 32, word as u32 as usize))
-    }
-
-    /// How many bases there are, and how many of these are told with the plan.
-    fn bases(self) -> [usize; 2] {
-        let word = self.word(2);
-        [word as u32 as usize, (word >> 32) as usize]
+    const fn values(&self) -> &[u64] {
+        // SAFETY: by the contract of `new`.
+        unsafe { core::slice::from_raw_parts(self.values, self.count) }
     }
 }
 
-/// A loop is about to run: its place in the program, and where its bases are.
-///
-/// # Safety
-/// There are as many bases as the plan says.
-pub unsafe fn tell(thread: &Thread, plan: Plan, iterations: u64, bases: *const u64, place: u64) -> Told {
+/// A nest is about to run: its place in the program, and what it depends on.
+pub fn tell(thread: &Thread, plan: Plan, place: u64) -> Told {
     let hot = thread.hot();
-    if hot.deep.get() == 0 || !thread.keep_accesses.get() || hot.ignored.get() > 0 || tree::on() {
+    if hot.deep.get() == 0 || !thread.keep_accesses.get() || hot.ignored.get() > 0 || tree::on() || plan.count > MOST_VALUES {
         return Told::No;
     }
-    let [(before, once), (within, all)] = plan.counts();
-    let accesses = iterations.saturating_mul(within).saturating_add(before);
     let left = hot.quantum.get();
-    if accesses > MOST_ACCESSES || left < accesses as i64 {
+    let Some(size) = Nest::in_program(plan.operations, plan.values()).size() else { return Told::No };
+    if left < 0 || (left as u64) < size.accesses {
         return Told::No;
     }
     if thread.counted.with(|known| known.get((place, 1))).is_none() {
         return Told::Undefined;
     }
-    let [count, fixed] = plan.bases();
-    if count > MOST_BASES || !reserve_with_context(thread, 2 + count) {
+    if !reserve_with_context(thread, 1 + plan.count) {
         return Told::No;
     }
-    // SAFETY: reserved; the caller's array.
+    // SAFETY: reserved.
     unsafe {
-        push(hot, word(0, record::COUNTED, place));
-        push(hot, WRITTEN | iterations);
-        for at in fixed..count {
-            push(hot, WRITTEN | *bases.add(at) & LOW_MASK);
+        push(hot, word(0, record::NEST, place));
+        for value in &plan.values()[plan.fixed..] {
+            push(hot, WRITTEN | *value & LOW_MASK);
         }
-        // No access behind the loop repeats one before it.
+        // No access behind the nest repeats one before it.
         (*hot.filter.get())[1] = 0;
     }
     // Where the turn ends is looked at when none is left, not before.
-    hot.quantum.set(left - accesses as i64);
-    limit::stands_for(thread, (iterations * all as u64 + once as u64) * 8);
+    hot.quantum.set(left - size.accesses as i64);
+    limit::stands_for(thread, size.operations * 8);
     Told::All
 }
 
-/// The bases of a loop and the sites of its accesses, in the order of its operations. Whether the loop is defined now.
+/// The operations of a nest, its fixed values and the sites of its accesses, in the order of its operations. Whether it is
+/// defined now.
 ///
 /// # Safety
-/// There are as many as the plan says.
-pub unsafe fn define(thread: &Thread, plan: Plan, bases: *const u64, sites: *const u64, place: u64) -> bool {
-    let [(_, once), (accesses, all)] = plan.counts();
-    let [count, fixed] = plan.bases();
-    if all > MOST_OPERATIONS || count > MOST_BASES || !reserve_with_context(thread, 2 + fixed + all + accesses as usize) {
+/// There are as many sites as accesses.
+pub unsafe fn define(thread: &Thread, plan: Plan, mut sites: *const u64, place: u64) -> bool {
+    let words = plan.operations.len();
+    if words > MOST_WORDS || plan.count > MOST_VALUES || !reserve_with_context(thread, 2 + plan.fixed + words) {
         return false;
     }
     let hot = thread.hot();
-    let mut next = 0;
-    // SAFETY: reserved; the caller's array.
+    let mut at = 0;
+    // SAFETY: reserved; the caller's arrays.
     unsafe {
-        push(hot, word(once as u64, record::COUNTED_DEFINITION, place));
-        push(hot, WRITTEN | (fixed as u64) << 48 | (count as u64) << 32 | all as u64);
-        for at in 0..fixed {
-            push(hot, WRITTEN | *bases.add(at) & LOW_MASK);
+        push(hot, word(0, record::NEST_DEFINITION, place));
+        push(hot, WRITTEN | (plan.fixed as u64) << 48 | (plan.count as u64) << 32 | words as u64);
+        for value in &plan.values()[..plan.fixed] {
+            push(hot, WRITTEN | *value & LOW_MASK);
         }
-        for at in 0..all {
-            let operation = plan.word(PLAN_WORDS + at);
-            push(hot, operation);
-            if kind_of(operation) != SEGMENT {
-                push(hot, *sites.add(next));
-                next += 1;
+        while at < words {
+            let first = plan.operations[at];
+            let (amounts, has_site) = match kind_of(first) {
+                LOOP => (Loop::of(first).loops, false),
+                1..=15 => (low_of(first) as usize, true),
+                _ => (0, false),
+            };
+            for word in &plan.operations[at..=at + amounts] {
+                push(hot, *word);
+            }
+            at += 1 + amounts;
+            if has_site {
+                push(hot, *sites & LOW_MASK);
+                sites = sites.add(1);
+                at += 1;
             }
         }
     }

@@ -255,7 +255,7 @@ pub unsafe fn register_only(thread: &'static Thread, complete: impl FnOnce()) {
     thread.counted.with(Map::clear_and_free);
     thread.context_path.with(|path| path.truncate(0));
     thread.allocations.with(Map::clear_and_free);
-    for zero in [&thread.executed, &thread.executed_before_chunk, &thread.condition] {
+    for zero in [&thread.executed, &thread.executed_before_chunk, &thread.condition, &thread.stood_for] {
         zero.set(0);
     }
     thread.since_sync.set(0);

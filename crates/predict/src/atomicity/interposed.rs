@@ -70,8 +70,9 @@ fn pair<'u>(trace: &Trace, units: &Units, before: &'u Unit, unit: &'u Unit) -> O
         (_, Some(check), Some(act), None) => (check, act, Kind::Read, Pattern::Interposed),
         _ => return None,
     };
-    let site = |index| trace.event(index).site;
+    // Called from the same places: in one container's member two sections of a function meet, too.
+    let place = |index| (trace.event(index).site, trace.event(index).context);
     // At the same place it begins anew.
-    let begins_anew = site(check) == site(act) || looks.is_some_and(|read| Some(site(read)) == before.read.map(site));
+    let begins_anew = place(check) == place(act) || looks.is_some_and(|read| Some(place(read)) == before.read.map(place));
     (!begins_anew && units.are_near(check, act)).then_some(Pair { before, unit, check, act, between, pattern })
 }

@@ -18,10 +18,10 @@
 //!
 //! Choices. (1) A second unit that begins with the wake-up of a condition wait is none: who waits wants a change. (2) If the
 //! second unit reads the bytes again before it writes them, it may have looked again: such a violation comes last. If it looks
-//! at the same place in the code it has begun anew, and is left out. (3) Variables are told apart by their first byte. (4) Atomic
-//! read-modify-writes do not overwrite what they have not seen, and are no second unit. (5) The critical sections of both units
-//! are in one call of a function, or in functions that it calls, directly or by another one: what a worker does for two tasks
-//! belongs to two calls.
+//! at the same place in the code, called from the same places, it has begun anew, and is left out. (3) Variables are told apart
+//! by their first byte. (4) Atomic read-modify-writes do not overwrite what they have not seen, and are no second unit. (5) The
+//! critical sections of both units are in one call of a function, or in functions that it calls, directly or by another one:
+//! what a worker does for two tasks belongs to two calls.
 //!
 //! Guarantee: what [`observed`] gives came in this order in the trace. Of [`predict`]'s orders the deciders vouch for all but
 //! the units at the end, which run undivided; only an execution shows them. Cost: one pass, and per violation two or three

@@ -122,6 +122,37 @@ fn what_a_section_calls_is_not_counted() {
     assert!(!near(true));
 }
 
+/// What two sections call may read the variable for both: a container's member function.
+#[test]
+fn who_looks_again_from_elsewhere_has_not_begun_anew() {
+    let suspects = |calls: [u32; 2]| {
+        let mut builder = TraceBuilder::with_threads(2);
+        for _ in 0..2 {
+            section(&mut builder, ThreadId(0), &[(AccessClass::Read, VARIABLES[0])]);
+        }
+        section(&mut builder, ThreadId(1), &[(AccessClass::Write, VARIABLES[0])]);
+        let mut trace = builder.build();
+        let accesses: Vec<EventIndex> = trace.indices().filter(|index| trace.event(*index).access().is_some()).collect();
+        let of = |parent, call| Context { parent: ContextId(parent), call: SiteId(call) };
+        // Both sections are in 1, which calls the member function from two places.
+        trace.contexts = vec![of(0, 0), of(0, 1), of(1, 2), of(1, 3)];
+        for (access, call) in accesses.iter().zip(calls) {
+            trace.events[access.index()].context = ContextId(call);
+            trace.events[access.index()].site = SiteId(7);
+            for around in [access.index() - 1, access.index() + 1] {
+                trace.events[around].context = ContextId(1);
+            }
+        }
+        let units = Units::of(&trace, Deadline::NEVER);
+        let found = Cell::new(0);
+        let count = |_: Suspect<'_>| found.set(found.get() + 1);
+        interposed::suspects(&trace, &units, Deadline::NEVER, count, Some(count));
+        found.get()
+    };
+    assert_eq!(suspects([2, 3]), 1);
+    assert_eq!(suspects([2, 2]), 0);
+}
+
 /// Two threads that read both variables and write both, in two critical sections or in one.
 fn halves(sections: &[&[(AccessClass, Address)]]) -> Trace {
     let mut builder = TraceBuilder::with_threads(2);
