@@ -22,11 +22,13 @@ pub mod pattern;
 pub mod provoke;
 pub mod record;
 pub mod report;
+pub mod unserved;
 pub mod unwritten;
+pub mod value;
 
 /// Version of everything in this crate. Written to each `control` and `header`; either side refuses another one of a session that
 /// is under way.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// The oldest version of recordings that is still read. Each later one only adds kinds of records and operations, and ways to
 /// store them.

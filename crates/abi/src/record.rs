@@ -28,6 +28,7 @@
 //! | [`RESUME`] | the same of an activation that control comes back to | 0 | segment | activation |
 //! | [`COUNTED_DEFINITION`] | a loop that the compiler's plugin has given a second version | operations that come before the exit | the loop | `fixed:16 \| bases:16 \| operations:32 (low)`; each fixed base; each operation, an access with its site behind it |
 //! | [`COUNTED`] | iterations of such a loop | 0 | the loop | iterations, each other base |
+//! | [`VALUE`] | what the stream's last access, of at most 8 bytes, read or has written | [`value`] | low 48 bits of the value | the high 16 bits, if [`value::LONG`] |
 //!
 //! **Counted loops.** An operation is the first word of a [`SEGMENT`] or of an access: its top bits are the number of a base, its
 //! low bits what the address grows by in each iteration, as a signed number. Fixed bases are the first ones. A [`COUNTED`] record
@@ -88,6 +89,9 @@ pub const RESUME: u64 = 26;
 pub const PROCESS_SHIFT: u32 = 40;
 pub const COUNTED_DEFINITION: u64 = 27;
 pub const COUNTED: u64 = 28;
+pub const VALUE: u64 = 29;
+
+pub use crate::value;
 
 /// Bounds of [`COUNTED`] records and their definitions.
 pub mod counted {

@@ -61,6 +61,7 @@ fn settings() -> Settings {
             accesses: Accesses::Distinct,
             unseen_calls: UnseenCalls::Unrecorded,
             dependences: false,
+            values: false,
         },
         expected_exit: None,
         engine: rashomon_pipeline::analyse::Engine::Cascade,

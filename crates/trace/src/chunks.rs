@@ -58,6 +58,8 @@ pub enum FaultKind {
     Loop,
     #[error("a counted loop of {0} iterations")]
     Iterations(u64),
+    #[error("a value of no access")]
+    Value,
 }
 
 /// A chunk that was found sound, and where its records lie in the file.

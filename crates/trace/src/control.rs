@@ -110,6 +110,8 @@ pub struct ControlRequest<'a> {
     pub enforcement: Enforcement,
     /// With an enforcement that holds threads: pairs of code places of the schedule's modules whose meeting is no news.
     pub known: &'a [[CodePlace; 2]],
+    /// With `option::VALUES`: the code places whose values are recorded, by the schedule's modules; all if there are none.
+    pub valued: &'a [CodePlace],
     /// Free mode: what to provoke. There must be no schedule then.
     pub provoke: Option<&'a ProvokeRequest<'a>>,
 }
@@ -136,6 +138,7 @@ impl Default for ControlRequest<'_> {
             schedule: None,
             enforcement: Enforcement::Strict,
             known: &[],
+            valued: &[],
             provoke: None,
         }
     }
@@ -172,6 +175,10 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
             for &[first, second] in request.known {
                 let ([first, at], [second, then]) = (tables.code_place(first)?, tables.code_place(second)?);
                 tables.known.push([first, at, second, then]);
+            }
+            for &place in request.valued {
+                let words = tables.code_place(place)?;
+                tables.frames.push(words);
             }
             tables.check_lengths()?;
             tables

@@ -183,8 +183,10 @@ pub struct RunHeader {
     pub forked_at: u64,
     /// Places that it gave to processes it made.
     pub places: u64,
-    /// In the initial process: processes of the session, those beyond the limit included.
+    /// In the initial process: processes of the session, also beyond the limit.
     pub processes: u64,
+    /// Functions that were called and are not served ([`rashomon_abi::unserved`]).
+    pub unserved: u64,
 }
 
 /// What is to blame for what could not be written, and what to do.
@@ -264,6 +266,7 @@ impl RunHeader {
             forked_at: word(field::FORKED_AT),
             places: word(field::PLACES),
             processes: word(field::PROCESSES),
+            unserved: word(field::UNSERVED),
         })
     }
 
@@ -358,6 +361,7 @@ impl RunHeader {
         words[field::FORKED_AT] = self.forked_at;
         words[field::PLACES] = self.places;
         words[field::PROCESSES] = self.processes;
+        words[field::UNSERVED] = self.unserved;
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 }
@@ -392,6 +396,7 @@ impl Default for RunHeader {
             forked_at: 0,
             places: 0,
             processes: 0,
+            unserved: 0,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::record::limit;
 use crate::record::recorder::{push, reserve_with_context};
-use crate::record::tree;
+use crate::record::{tree, values};
 use crate::system::thread::Thread;
 use rashomon_abi::record::counted::{MOST_ACCESSES, MOST_BASES, MOST_OPERATIONS, PLAN_WORDS, WRITTEN};
 use rashomon_abi::record::{self, LOW_MASK, SEGMENT, kind_of, word};
@@ -52,7 +52,7 @@ impl Plan {
 /// There are as many bases as the plan says.
 pub unsafe fn tell(thread: &Thread, plan: Plan, iterations: u64, bases: *const u64, place: u64) -> Told {
     let hot = thread.hot();
-    if hot.deep.get() == 0 || !thread.keep_accesses.get() || hot.ignored.get() > 0 || tree::on() {
+    if hot.deep.get() == 0 || !thread.keep_accesses.get() || hot.ignored.get() > 0 || tree::on() || values::on() {
         return Told::No;
     }
     let [(before, once), (within, all)] = plan.counts();
