@@ -12,7 +12,16 @@ use rashomon_predict::{Options, predict};
 use rashomon_testkit::{Contents, Features, Rules, Shape, SplitMix, TraceBuilder, describe, random, reachable_if};
 use rashomon_witness::check;
 
-/// Of a read its later events, by lot: the first that depends on it, and writes before that one.
+/// Whether another thread touches each byte of an access.
+fn is_shared(trace: &Trace, event: EventIndex) -> bool {
+    let Some(access) = trace.event(event).access() else { return false };
+    let others = trace.events.iter().filter(|other| other.thread != trace.event(event).thread);
+    let others: Vec<_> = others.filter_map(|other| other.access()).collect();
+    let bytes = |access: &rashomon_event::Access| access.address.0..access.address.0 + u64::from(access.size);
+    bytes(&access).all(|byte| others.iter().any(|other| bytes(other).contains(&byte)))
+}
+
+/// Of a read its later events, by lot: the first that depends on it, and writes to shared memory before that one.
 fn uses_of(trace: &Trace, seed: u64) -> Vec<ReadUse> {
     let mut lots = SplitMix(seed);
     let mut uses = Vec::new();
@@ -24,7 +33,9 @@ fn uses_of(trace: &Trace, seed: u64) -> Vec<ReadUse> {
         let later: Vec<EventIndex> =
             trace.indices().filter(|&other| other > read && trace.event(other).thread == event.thread).collect();
         let first = later.get(lots.below(later.len() as u64 + 2) as usize).copied();
-        let writes = |other: &EventIndex| trace.event(*other).access().is_some_and(|access| access.class.writes());
+        let writes = |other: &EventIndex| {
+            trace.event(*other).access().is_some_and(|access| access.class.writes()) && is_shared(trace, *other)
+        };
         let before = |other: &EventIndex| first.is_none_or(|first| *other < first);
         let written = later.iter().copied().filter(|other| writes(other) && before(other) && lots.below(2) == 0).collect();
         uses.push(ReadUse { read, first, written });

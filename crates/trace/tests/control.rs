@@ -2,8 +2,8 @@
 
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::control::{
-    GOAL_WORDS, HEAD_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS, field, goal,
-    mode, object, option, policy, turn,
+    FRAME_WORDS, GOAL_WORDS, HEAD_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS,
+    field, goal, mode, object, option, policy, turn,
 };
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
 use rashomon_event::{CodePlace, Goal, Landmark, ObjectName, Place, Position, Schedule, ThreadPath, Turn};
@@ -17,6 +17,7 @@ struct Decoded {
     objects: Vec<Vec<u64>>,
     turns: Vec<Vec<u64>>,
     goals: Vec<Vec<u64>>,
+    frames: Vec<Vec<u64>>,
     known: Vec<Vec<u64>>,
     strings: Vec<u8>,
 }
@@ -37,9 +38,10 @@ fn decode(bytes: &[u8]) -> Decoded {
     let objects = table(field::OBJECTS, OBJECT_WORDS);
     let turns = table(field::TURNS, TURN_WORDS);
     let goals = table(field::GOALS, GOAL_WORDS);
+    let frames = table(field::FRAMES, FRAME_WORDS);
     let known = table(field::KNOWN, KNOWN_WORDS);
     assert_eq!(rest.len() as u64, head[field::STRING_BYTES]);
-    Decoded { head, modules, threads, objects, turns, goals, known, strings: rest.to_vec() }
+    Decoded { head, modules, threads, objects, turns, goals, frames, known, strings: rest.to_vec() }
 }
 
 fn schedule() -> Schedule {
@@ -90,6 +92,7 @@ fn parameters_are_where_the_layout_says() {
         schedule: None,
         enforcement: Enforcement::Strict,
         known: &[],
+        valued: &[],
         provoke: None,
     };
     let decoded = decode(&encode(&request).expect("encodes"));
@@ -137,10 +140,18 @@ fn elasticity_is_in_the_options_and_landmarks_in_the_turns() {
     schedule.turns[0].landmark = Some(Landmark { site, occurrence: 6 });
     let known = [[site, CodePlace { module: Some(0), offset: 0x60 }]];
     let options = |enforcement| {
-        let request = ControlRequest { schedule: Some(&schedule), enforcement, known: &known, ..ControlRequest::default() };
+        let valued = [known[0][0]];
+        let request = ControlRequest {
+            schedule: Some(&schedule),
+            enforcement,
+            known: &known,
+            valued: &valued,
+            ..ControlRequest::default()
+        };
         let decoded = decode(&encode(&request).expect("encodes"));
         assert_eq!(decoded.turns[0], [0, turn::LANDMARK, 3, 6, 1, 0x50, u64::MAX, 0, 0, 16]);
         assert_eq!(decoded.known, [vec![1, 0x50, 0, 0x60]]);
+        assert_eq!(decoded.frames, [vec![1, 0x50]], "sites whose values are recorded");
         decoded.head[field::OPTIONS]
     };
     assert_eq!(options(Enforcement::Strict), 0);
