@@ -163,7 +163,6 @@ pub struct RunHeader {
     pub not_reexecutable_from: Option<u64>,
     /// The first error of the kernel for which something could not be written; 0: none.
     pub unwritten: u64,
-    /// What ended a process that crashed.
     pub crash: Option<Crash>,
     pub outcome: RunOutcome,
     pub outcome_turn: u64,
@@ -175,7 +174,6 @@ pub struct RunHeader {
     pub forced_handovers: u64,
     pub forks: u64,
     pub accesses_executed: u64,
-    /// What the TREE filter left out.
     pub accesses_redundant: u64,
     pub parent_process_id: u64,
     pub origin: Origin,

@@ -12,8 +12,8 @@
 //!
 //! Guarantee: an accepted order respects every rule above; after it each goal is the next event of its thread; goals of a race
 //! conflict; the threads of a deadlock's goals wait for one another in a cycle, each for a lock that the next one holds, for its
-//! end or for its entry of a barrier. Limit: what the trace does not say (other values, branches, unmodelled code) is not checked,
-//! so only forcing proves an order of the synchronisation level.
+//! end or for its entry of a barrier. Limit: what the trace does not say (other values, branches, unmodelled code) is not
+//! checked, so only forcing proves an order of the synchronisation level.
 //!
 //! Choices: (1) The initial count of a semaphore is the one that the trace says. Where it says none, or takes were seen for which
 //! that is too little (posts that nobody recorded), it is the least one under which the trace is possible. (2) The release of a

@@ -205,8 +205,8 @@ impl ReadsFrom {
         Box::new((access.address.0..).zip(writers))
     }
 
-    /// Whether an event that sees other writers than in the trace sees the value that it saw. What an atomic read-modify-write saw
-    /// is what its writer wrote.
+    /// Whether an event that sees other writers than in the trace sees the value that it saw. What an atomic read-modify-write
+    /// saw is what its writer wrote.
     fn same_value(&self, trace: &Trace, event: EventIndex, seen: &[Run]) -> bool {
         let value = |writer: u32, address: u64| match writer {
             INITIAL => self.initial.get(&address).copied(),
