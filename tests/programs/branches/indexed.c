@@ -4,7 +4,8 @@
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int place, data[8], total = 1;
+static int place, total = 1;
+int data[8];
 
 static void *choosing(void *unused) {
     data[5] = 1; // @1

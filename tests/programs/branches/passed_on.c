@@ -4,7 +4,8 @@
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int sent, received, data, total = 1;
+static int sent, received, total = 1;
+int data;
 
 static void *sending(void *unused) {
     data = 1; // @1

@@ -4,7 +4,8 @@
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int counter, data, total = 1;
+static int counter, total = 1;
+int data;
 
 static void *counting(void *unused) {
     data = 1; // @1

@@ -11,7 +11,7 @@ enum { OTHER = 1 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static char ready;
-static int data;
+int data;
 
 static void become(char value) {
     pthread_mutex_lock(&lock);

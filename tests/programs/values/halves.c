@@ -13,7 +13,7 @@ static union {
     unsigned long whole;
     unsigned half[2];
 } pair;
-static int data;
+int data;
 
 static void *low(void *unused) {
     pthread_mutex_lock(&lock);

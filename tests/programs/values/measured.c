@@ -11,7 +11,7 @@
 #endif
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static double *level;
-static int data;
+int data;
 
 static void measure(double value) {
     pthread_rwlock_wrlock(&lock);

@@ -9,7 +9,8 @@ enum { OTHER = 8 };
 enum { OTHER = 9 };
 #endif
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int sent, received, data;
+static int sent, received;
+int data;
 
 static void send(int value) {
     pthread_mutex_lock(&lock);

@@ -9,7 +9,8 @@ enum { INITIAL = 7 };
 enum { INITIAL = 5 };
 #endif
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static long level = INITIAL, data;
+static long level = INITIAL;
+long data;
 
 static void *writer(void *unused) {
     data = 1; // @1

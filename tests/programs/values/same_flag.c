@@ -9,7 +9,8 @@ enum { OTHER = 2 };
 enum { OTHER = 1 };
 #endif
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int flag, data;
+static int flag;
+int data;
 
 static void set(int value) {
     pthread_mutex_lock(&lock);

@@ -4,7 +4,8 @@
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int first, second, *published;
+static int *published;
+int first, second;
 #ifdef TWIN
 #define OTHER (&first)
 #else

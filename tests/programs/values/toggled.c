@@ -5,7 +5,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned short state;
-static int data;
+int data;
 
 static void step(void) {
     pthread_mutex_lock(&lock);
