@@ -54,7 +54,8 @@ pub mod field {
     pub const STRING_BYTES: usize = 21;
     /// The most processes of a session that are recorded. 0: no limit.
     pub const PROCESSES: usize = 22;
-    /// Entries of the tables of provocation ([`super::option::PROVOKE`]).
+    /// Entries of the tables of provocation ([`super::option::PROVOKE`]). With [`super::option::VALUES`] frames are the sites
+    /// whose values are recorded.
     pub const DESCRIPTORS: usize = 23;
     pub const FRAMES: usize = 24;
     pub const KNOWN: usize = 25;
@@ -120,6 +121,9 @@ pub mod option {
     /// Record activations and segments of functions that the compiler's plugin has instrumented: see [`crate::deep`]. Needs
     /// [`NO_FILTER`]: an access that is left out would be taken for the next one.
     pub const DEPENDENCES: u64 = 2048;
+    /// Serial: the values of plain accesses are recorded, of those at the sites of the table of frames; of all if it is empty.
+    /// Such accesses are kept whatever the filter says.
+    pub const VALUES: u64 = 4096;
 }
 
 /// Which of two threads that stand at conflicting accesses makes its own first.

@@ -70,6 +70,8 @@ pub mod field {
     pub const PLACES: usize = 43;
     /// In the initial process: processes of the session, those beyond the limit included.
     pub const PROCESSES: usize = 44;
+    /// Which functions that the runtime does not serve were called ([`crate::unserved::NAMES`]).
+    pub const UNSERVED: usize = 45;
 }
 
 pub mod state {

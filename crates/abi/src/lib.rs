@@ -23,7 +23,9 @@ pub mod pattern;
 pub mod provoke;
 pub mod record;
 pub mod report;
+pub mod unserved;
 pub mod unwritten;
+pub mod value;
 
 /// Version of everything in this crate. Written to each `control` and `header`; either side refuses another one of a session that
 /// is under way.

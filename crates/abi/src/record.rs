@@ -28,9 +28,9 @@
 //! | [`RESUME`] | the same of an activation that control comes back to | 0 | segment | activation |
 //! | [`COUNTED_DEFINITION`] | a loop that the compiler's plugin has given a second version | operations that come before the exit | the loop | `fixed:16 \| bases:16 \| operations:32 (low)`; each fixed base; each operation, an access with its site behind it |
 //! | [`COUNTED`] | iterations of such a loop | 0 | the loop | iterations, each other base |
-//!
 //! | [`NEST_DEFINITION`] | a nest of counted loops that the compiler's plugin has given a second version | 0 | the nest | `fixed:15 \| values:16 \| operations:32 (low)`; each fixed value; that many words of operations ([`crate::nest`]) |
 //! | [`NEST`] | such a nest ran | 0 | the nest | each other value |
+//! | [`VALUE`] | what the stream's last access, of at most 8 bytes, read or has written | [`value`] | low 48 bits of the value | the high 16 bits, if [`value::LONG`] |
 //!
 //! **Nests.** Fixed values are the first ones. All words but the first of either record, and but those of operations, have
 //! [`crate::nest::WRITTEN`] set. A definition holds for the rest of the stream; a later one of the same nest replaces it.
@@ -94,9 +94,11 @@ pub const RESUME: u64 = 26;
 pub const PROCESS_SHIFT: u32 = 40;
 pub const COUNTED_DEFINITION: u64 = 27;
 pub const COUNTED: u64 = 28;
-
 pub const NEST_DEFINITION: u64 = 29;
 pub const NEST: u64 = 30;
+pub const VALUE: u64 = 31;
+
+pub use crate::value;
 
 /// Bounds of [`COUNTED`] records and their definitions.
 pub mod counted {

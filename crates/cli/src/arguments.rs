@@ -190,9 +190,9 @@ pub enum Command {
         #[arg(long, value_name = "SECONDS", default_value = PREDICT_WITHIN, value_parser = seconds)]
         predict_within: Duration,
         /// Who decides: sync (locks taken in the recorded order, or nearly), exact (every correct reordering), causality (the
-        /// same, by a solver of constraints), optimistic (orders of synchronisation, found greedily), csp (orders of
-        /// synchronisation, found by searching the CSP model). all: as without this option, and then each alone on the same
-        /// candidates; how far they agree goes to standard error.
+        /// same, by a solver of constraints; replays a recording of your own for values that it lacks), optimistic (orders of
+        /// synchronisation, found greedily), csp (orders of synchronisation, found by searching the CSP model). all: as without
+        /// this option, and then each alone on the same candidates; how far they agree goes to standard error.
         #[arg(long, value_name = "ENGINE")]
         engine: Option<PredictEngine>,
         /// A file of variables that belong together, as for `check`: of recordings that `record --dependences` made of programs

@@ -4,7 +4,7 @@
 mod support;
 
 use serde_json::Value;
-use support::place::{Place, program_text};
+use support::place::{Place, program_text, statuses};
 
 /// Programs that hand data over in every way that is served.
 const WAYS: [&str; 4] = ["kernel_queues", "signal_hand_over", "stream_hand_over", "process_hand_over"];
@@ -59,4 +59,19 @@ fn a_function_that_is_not_served_is_named_and_nothing_rests_on_it() {
         assert!(!["proven", "predicted"].contains(&finding["verdict"].as_str().unwrap_or("proven")), "{finding}");
     }
     assert!(report.to_string().contains("aio_write"), "{report}");
+}
+
+/// Linked with, and never called: as of code of a library's archive that the program has no use for.
+#[test]
+fn a_function_that_is_not_served_and_not_called_prevents_nothing() {
+    let place = Place::new();
+    let unused = UNSERVED.replace("aio_write(&block);", "if (x > 5) aio_write(&block); else write(ends[1], \"a\", 1);");
+    assert_ne!(unused, UNSERVED);
+    let racy = unused.replace("x = 1;", "other++; x = 1;").replace("char byte;", "char byte; other++;");
+    place.compile("race", &racy.replace("static int x,", "static int other, x,"));
+    place.rashomon(&["record", "-o", "store", "--", "./race"]).expect(0, &[]);
+    let ended = place.rashomon(&["predict", "--json", "report.json", "store"]).expect(0, &[]);
+    let report = place.json("report.json");
+    assert!(!ended.err.contains("aio_write") && !report.to_string().contains("aio_write"), "{ended}");
+    assert!(statuses(&report).iter().any(|(_, status)| status == "predicted"), "{report}");
 }

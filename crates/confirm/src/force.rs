@@ -163,10 +163,14 @@ fn process_in_manner(
     session: &Path,
     forcing: &Forcing,
 ) -> Result<(), ConfirmError> {
-    let folder = folder_of(schedule, session);
-    std::fs::create_dir_all(&folder).map_err(ConfirmError::io("create", &folder))?;
+    write_control(&folder_of(schedule, session), &control_of(schedule, after, manner, known, forcing)?)
+}
+
+/// What is asked of the process that records in a folder.
+fn write_control(folder: &Path, control: &[u8]) -> Result<(), ConfirmError> {
+    std::fs::create_dir_all(folder).map_err(ConfirmError::io("create", folder))?;
     let path = folder.join(rashomon_abi::CONTROL_FILE);
-    std::fs::write(&path, control_of(schedule, after, manner, known, forcing)?).map_err(ConfirmError::io("write", path))
+    std::fs::write(&path, control).map_err(ConfirmError::io("write", path))
 }
 
 /// An empty session with its control file. What an earlier execution left there is removed.
@@ -218,6 +222,37 @@ pub fn force_in(
     forcing: &Forcing,
 ) -> Result<Attempt, ConfirmError> {
     session_in_manner(schedule, After::Stop, manner, known, session, forcing)?;
+    let execution = execute(program, session, &forcing.input, forcing.output, forcing.time())?;
+    attempt(schedule, session, execution)
+}
+
+/// The same with the values of plain accesses at these code places, whose modules are the schedule's. `dependences`: moreover
+/// which way control goes in functions that the compiler's plugin has instrumented, and every access.
+pub fn force_with_values(
+    program: &Program,
+    schedule: &Schedule,
+    (places, dependences): (&[CodePlace], bool),
+    session: &Path,
+    forcing: &Forcing,
+) -> Result<Attempt, ConfirmError> {
+    let Manner { enforcement, policy, seed } = Manner::STRICT;
+    let request = ControlRequest {
+        policy,
+        seed,
+        enforcement,
+        options: option::VALUES | if dependences { option::DEPENDENCES | option::NO_FILTER } else { 0 },
+        valued: places,
+        schedule: Some(schedule),
+        ..request_of(schedule.quantum, forcing)
+    };
+    let control = control::encode(&request)?;
+    match &schedule.surroundings {
+        None => new_session(session, &control)?,
+        Some(surroundings) => {
+            new_session(session, &control_of_surroundings(surroundings, schedule, forcing)?)?;
+            write_control(&folder_of(schedule, session), &control)?;
+        }
+    }
     let execution = execute(program, session, &forcing.input, forcing.output, forcing.time())?;
     attempt(schedule, session, execution)
 }

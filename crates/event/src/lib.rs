@@ -29,5 +29,7 @@ pub use paste::{pasted, quoted};
 pub use path_text::{path_bytes, path_of, path_text};
 pub use provocation::{Descriptor, First, Provocation};
 pub use schedule::{CodePlace, Goal, KeptPlace, Landmark, ObjectName, Place, Position, Schedule, Surroundings, Turn};
-pub use trace::{Context, Gap, LoopKind, LoopMark, Mode, ModuleInfo, Object, ObjectKind, Site, ThreadInfo, Trace};
+pub use trace::{
+    Context, Gap, LoopKind, LoopMark, Mode, ModuleInfo, Object, ObjectKind, PlainValue, ReadUse, Site, ThreadInfo, Trace,
+};
 pub use verdict::{Grade, Replays, Trial, Verdict};

@@ -145,8 +145,32 @@ pub struct Trace {
     pub complete: bool,
     /// Atomic events tell the values that they saw and wrote. False: what they carry means nothing.
     pub atomic_values: bool,
+    /// What plain accesses of at most eight bytes read and wrote, where that was recorded; sorted by event.
+    pub plain_values: Vec<PlainValue>,
+    /// What depends on reads, where that is known; sorted by read. On any other all later events of its thread do.
+    pub uses: Vec<ReadUse>,
     /// First event from which on a re-execution may differ, where known.
     pub not_reexecutable_from: Option<EventIndex>,
+}
+
+/// Values of a plain access, their low bytes first; `None`: not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainValue {
+    pub event: EventIndex,
+    /// That it found in memory, also if it only wrote.
+    pub read: Option<u64>,
+    /// That it left there.
+    pub written: Option<u64>,
+}
+
+/// What depends on a read of shared memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadUse {
+    pub read: EventIndex,
+    /// The first event of its thread that need not happen as it did if the read sees another value; `None`: all happen.
+    pub first: Option<EventIndex>,
+    /// Writes of its thread to shared memory that need not write what they wrote then.
+    pub written: Vec<EventIndex>,
 }
 
 /// What a wait loop does until another thread has done something.
@@ -184,6 +208,20 @@ impl Trace {
     pub fn kept_before(&self, event: EventIndex) -> impl Iterator<Item = EventIndex> + '_ {
         let start = self.kept.partition_point(|&(_, after)| after < event);
         self.kept[start..].iter().take_while(move |&&(_, after)| after == event).map(|&(before, _)| before)
+    }
+    /// Whether two writes may be known to be of the same value.
+    pub const fn has_values(&self) -> bool {
+        self.atomic_values || !self.plain_values.is_empty()
+    }
+    /// What is known of the values of a plain access.
+    pub fn plain_value(&self, event: EventIndex) -> Option<&PlainValue> {
+        let at = self.plain_values.binary_search_by_key(&event, |value| value.event).ok()?;
+        Some(&self.plain_values[at])
+    }
+    /// What is known to depend on a read.
+    pub fn use_of(&self, read: EventIndex) -> Option<&ReadUse> {
+        let at = self.uses.binary_search_by_key(&read, |one| one.read).ok()?;
+        Some(&self.uses[at])
     }
     pub fn site(&self, id: SiteId) -> &Site {
         &self.sites[id.index()]

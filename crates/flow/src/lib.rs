@@ -11,10 +11,12 @@
 mod feed;
 mod judge;
 mod table;
+mod uses;
 mod walk;
 mod walked;
 
 pub use feed::feed;
 pub use judge::{Judged, judge};
 pub use table::{Lost, Tables};
+pub use uses::uses;
 pub use walked::Walked;

@@ -96,6 +96,7 @@ impl Walk {
         walked.activations += 1;
         let Some(table) = table else {
             walked.misfits += 1;
+            self.tell(sink, Step::Lost);
             return;
         };
         let mut arguments: Vec<Vec<Register>> = vec![Vec::new(); table.parameters];
@@ -143,6 +144,7 @@ impl Walk {
         let above = self.frames.iter().rev().take_while(|frame| !matches!(frame, Frame::Handler));
         let Some(above) = above.map(accepts).position(|accepts| accepts) else {
             walked.misfits += 1;
+            self.tell(sink, Step::Lost);
             return;
         };
         (0..above).for_each(|_| self.leave(walked, sink));
@@ -156,6 +158,7 @@ impl Walk {
         let is_it = |frame: &Frame| matches!(frame, Frame::Activation(one) if one.number == activation);
         let Some(at) = self.frames.iter().rposition(is_it) else {
             walked.misfits += 1;
+            self.tell(sink, Step::Lost);
             return;
         };
         while self.frames.len() > at + 1 {
@@ -183,6 +186,7 @@ impl Walk {
     fn leave(&mut self, walked: &mut Walked, sink: &mut Sink<'_>) {
         if let Some(Frame::Activation(_)) = self.frames.pop() {
             walked.left += 1;
+            self.tell(sink, Step::Lost);
             self.tell(sink, Step::Exit { result: &[], into: None });
         }
     }
@@ -238,6 +242,12 @@ impl Walk {
                 Op::Branch { on, meeting } => sink(thread, line, Step::Branch { on, meeting: Meeting(*meeting as u32) }),
                 Op::Call { tells, callee, into, arguments } => {
                     let (tells, callee, into, arguments) = (*tells, *callee, *into, arguments.clone());
+                    if callee == 0 {
+                        sink(thread, line, Step::Lost);
+                    } else if !tells {
+                        let from: Vec<Register> = arguments.iter().flat_map(|roots| roots.iter().copied()).collect();
+                        sink(thread, line, Step::Outside { from: &from, accesses: false });
+                    }
                     top.call = Some(Call { tells, callee, into, arguments, reads: false, returned: false });
                     top.state = State::At(at + 1);
                     if tells {
@@ -306,6 +316,7 @@ impl Walk {
         self.tell(sink, Step::Exit { result, into });
         if let Some((read, known)) = knows {
             sink(thread, line, Step::Compute { into: known, from: &[known, read] });
+            sink(thread, line, Step::Outside { from: &[read], accesses: false });
         }
         if goes_on && let Some(caller) = self.top() {
             caller.call = None;
@@ -334,9 +345,13 @@ impl Walk {
         match &table.segments[segment as usize].ops[at] {
             Op::Read { into, .. } | Op::Atomic { into, .. } => {
                 walked.unseen += 1;
+                sink(thread, line, Step::Lost);
                 sink(thread, line, Step::Compute { into: *into, from: &[] });
             }
-            Op::Write { .. } => walked.unseen += 1,
+            Op::Write { .. } => {
+                walked.unseen += 1;
+                sink(thread, line, Step::Lost);
+            }
             // There may be nothing to copy.
             Op::Copy | Op::Fill { .. } => {}
             _ => return false,
@@ -413,6 +428,7 @@ impl Walk {
                 call.reads |= accessed.reads;
             }
         }
+        self.tell(sink, Step::Outside { from: &from, accesses: true });
         if accessed.atomic.is_some() {
             self.atomic(accessed, read, &from, &[], sink);
         } else {

@@ -213,6 +213,8 @@ impl Builder {
             kept: Vec::new(),
             loops: Vec::new(),
             atomic_values: false,
+            plain_values: Vec::new(),
+            uses: Vec::new(),
             not_reexecutable_from: None,
         };
         Imported { trace, locations: self.locations, variables: self.variables }

@@ -62,6 +62,7 @@ fn settings() -> Settings {
             unseen_calls: UnseenCalls::Unrecorded,
             dependences: false,
             kept: vec![],
+            values: false,
         },
         expected_exit: None,
         engine: rashomon_pipeline::analyse::Engine::Cascade,

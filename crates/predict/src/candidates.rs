@@ -69,7 +69,7 @@ impl Candidates {
             let (first, second) = pairs[0];
             let candidate =
                 Candidate { kind: CandidateKind::Race { first, second }, evidence: Evidence::HappensBefore, occurrences };
-            found(Prediction { candidate, witness: None, refuted: false });
+            found(Prediction { candidate, witness: None, refuted: false, by_value: false });
         }
         statistics
     }

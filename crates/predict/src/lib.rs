@@ -26,4 +26,4 @@ pub mod walk;
 
 pub use engines::Engine;
 pub use options::{Options, Refinement};
-pub use predict::{Prediction, Predictions, Statistics, predict, predict_each};
+pub use predict::{Prediction, Predictions, Statistics, Wanted, predict, predict_and_ask, predict_each};

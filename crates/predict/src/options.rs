@@ -15,6 +15,10 @@ pub struct Options {
     pub exact: exact::Limits,
     /// And of the maximal causal model, which is asked where the exact decision gives up.
     pub maximal: maximal::Limits,
+    /// Refuted candidates of which it is asked whether values of plain accesses could show them, where the trace tells none.
+    pub ask_for_values: usize,
+    /// Nothing is told but what rests on values of plain accesses.
+    pub by_value_only: bool,
     /// Whether to look for witnesses of the synchronisation level.
     pub optimistic: bool,
     /// Whether to look, last, for those in which even atomic reads need not come after their writers.
@@ -66,6 +70,8 @@ impl Default for Options {
             ideals: 200_000,
             exact: exact::Limits::default(),
             maximal: maximal::Limits::default(),
+            ask_for_values: 0,
+            by_value_only: false,
             optimistic: true,
             despite_atomics: true,
             search_budget: 2_000,

@@ -22,7 +22,7 @@ pub use crate::options::Options;
 use crate::walk;
 use rashomon_event::{Address, Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
 use rashomon_order::{LockGraph, Pattern, SitePair};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prediction {
@@ -30,6 +30,17 @@ pub struct Prediction {
     pub witness: Option<Witness>,
     /// No correct reordering of the trace shows any of the event pairs looked at.
     pub refuted: bool,
+    /// In the witness some read sees another write than it saw: of the same value, or nothing in it depends on the read.
+    pub by_value: bool,
+}
+
+/// What values of plain accesses could show that the trace does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Where the bytes are read and written that candidates depend on.
+    pub sites: BTreeSet<SiteId>,
+    /// Candidates that are refuted unless values show them.
+    pub candidates: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,8 +60,12 @@ pub struct Statistics {
     pub reordered: usize,
     pub synchronisation: usize,
     pub without_witness: usize,
+    /// And those that rest on values.
+    pub by_value: usize,
     /// Predictions of which no causal witness can exist, whatever else they have.
     pub refuted: usize,
+    /// Refuted candidates that values could show which the trace does not tell.
+    pub values_may_tell: usize,
     /// Site pairs or patterns beyond the limits of [`Options`].
     pub not_looked_at: usize,
     /// Of those, what there was no time for.
@@ -75,24 +90,31 @@ pub fn predict(trace: &Trace, options: &Options) -> Predictions {
 
 /// Hands each prediction over as it is made, in the same order as [`predict`].
 pub fn predict_each(trace: &Trace, options: &Options, found: impl FnMut(Prediction)) -> Statistics {
+    predict_and_ask(trace, options, found).0
+}
+
+/// The same, and which values could show more ([`Options::ask_for_values`]).
+pub fn predict_and_ask(trace: &Trace, options: &Options, found: impl FnMut(Prediction)) -> (Statistics, Wanted) {
     let mut found = found;
     let candidates = Candidates::new(trace, options);
     // What the deciders need is as long as the trace, and most traces of sound programs have no candidate.
     if candidates.is_empty() {
-        return candidates.statistics;
+        return (candidates.statistics, Wanted::default());
     }
     let memory = &candidates.memory;
     let index = Index::until(trace, memory, options.deadline);
     if !index.complete {
-        return candidates.without_witnesses(&mut found);
+        return (candidates.without_witnesses(&mut found), Wanted::default());
     }
     let question = Question::new(&index, memory, options);
     let statistics = candidates.statistics;
-    let mut predictor = Predictor { question, statistics, ordered_by_atomics: Vec::new(), found };
+    let (by_value, refuted) = (false, Vec::new());
+    let mut predictor = Predictor { question, statistics, ordered_by_atomics: Vec::new(), found, by_value, refuted };
     predictor.races(candidates.unordered, candidates.suspects);
     predictor.deadlocks(&candidates.graph, &candidates.patterns);
     predictor.races_despite_atomics();
-    predictor.statistics
+    let wanted = predictor.wanted();
+    (predictor.statistics, wanted)
 }
 
 /// One of each variable first, in the order given, then a second one of each.
@@ -121,11 +143,18 @@ fn first_byte(trace: &Trace, pair: &SitePair) -> u64 {
     byte(first).max(byte(second))
 }
 
+/// Of longer traces no slice would be within the limits.
+const MOST_EVENTS_ASKED: usize = 1 << 21;
+
 struct Predictor<'a, 't, F> {
     question: Question<'a, 't>,
     statistics: Statistics,
     ordered_by_atomics: Vec<(SitePair, bool)>,
     found: F,
+    /// The last causal witness rests on values.
+    by_value: bool,
+    /// Goals that are refuted, about whose values will be asked.
+    refuted: Vec<Vec<EventIndex>>,
 }
 
 impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
@@ -144,8 +173,13 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         };
         *count += 1;
         self.statistics.refuted += usize::from(refuted);
+        let by_value = std::mem::take(&mut self.by_value) && witness.is_some();
+        self.statistics.by_value += usize::from(by_value);
+        if self.question.options.by_value_only && !by_value {
+            return;
+        }
         let witness = witness.map(|(order, level)| Witness { candidate: kind.clone(), order, level });
-        (self.found)(Prediction { candidate: Candidate { kind, evidence, occurrences }, witness, refuted });
+        (self.found)(Prediction { candidate: Candidate { kind, evidence, occurrences }, witness, refuted, by_value });
     }
 
     /// By the decider that found a causal witness.
@@ -179,7 +213,14 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         let (decision, decider) = self.ask(stage, goals);
         let order = match decision {
             Decision::Witness(order) => Ok(order),
-            Decision::Refuted => self.by_value(goals).ok_or(true),
+            Decision::Refuted => {
+                let order = self.by_value(goals);
+                self.by_value = order.is_some();
+                if order.is_none() && self.refuted.len() < self.question.options.ask_for_values {
+                    self.refuted.push(goals.to_vec());
+                }
+                order.ok_or(true)
+            }
             Decision::Ordered | Decision::Undecided => Err(false),
         };
         if order.is_ok() {
@@ -192,6 +233,24 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         let options = self.question.options;
         let order = maximal::by_value(self.question.valued_facts()?, goals, &options.maximal, options.deadline);
         order.filter(|order| begins_waits(&self.question, goals, order))
+    }
+
+    /// Which values that the trace does not tell could show goals that are refuted. Last, as a decision may take long.
+    fn wanted(&mut self) -> Wanted {
+        let (trace, options) = (self.question.index.trace, self.question.options);
+        let refuted = std::mem::take(&mut self.refuted);
+        if refuted.is_empty() || !trace.plain_values.is_empty() || trace.events.len() > MOST_EVENTS_ASKED {
+            return Wanted::default();
+        }
+        let Some(facts) = self.question.open_facts() else { return Wanted::default() };
+        let (mut granules, mut candidates) = (BTreeSet::new(), 0);
+        for goals in refuted {
+            let more = maximal::values_may_tell(facts, &goals, &options.maximal, options.deadline);
+            candidates += usize::from(!more.is_empty());
+            granules.extend(more);
+        }
+        self.statistics.values_may_tell = candidates;
+        Wanted { sites: facts.sites_of(&granules), candidates }
     }
 
     fn races(&mut self, unordered: Vec<SitePair>, suspects: Vec<SitePair>) {

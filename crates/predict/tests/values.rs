@@ -81,7 +81,7 @@ fn the_model_equals_its_definition() {
         let memory = SharedMemory::new(&trace);
         let index = Index::new(&trace, &memory);
         let plain = Facts::new(&index, &memory, None);
-        let valued = Facts::with_atomics(&index, &memory, Deadline::NEVER).unwrap();
+        let valued = Facts::with_values(&index, &memory, Deadline::NEVER).unwrap();
         let expected = reachable_if(&trace, Rules::CAUSAL, &|sight| contents.may_see(&trace, sight));
         for (first, second) in pairs(&trace) {
             let decided = |facts| decide(facts, &[first, second], &Limits::NONE, Deadline::NEVER).0;
@@ -110,7 +110,7 @@ fn the_checker_accepts_the_same_values_and_no_others() {
         let without = Trace { atomic_values: false, ..trace.clone() };
         let memory = SharedMemory::new(&valued);
         let index = Index::new(&valued, &memory);
-        let facts = Facts::with_atomics(&index, &memory, Deadline::NEVER).unwrap();
+        let facts = Facts::with_values(&index, &memory, Deadline::NEVER).unwrap();
         for (first, second) in pairs(&valued) {
             let (decision, _) = decide(&facts, &[first, second], &Limits::NONE, Deadline::NEVER);
             let Decision::Witness(order) = decision else { continue };

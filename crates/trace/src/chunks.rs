@@ -58,6 +58,8 @@ pub enum FaultKind {
     Loop,
     #[error("counted loops stand for more than a recording may hold")]
     LoopSize,
+    #[error("a value of no access")]
+    Value,
 }
 
 /// A chunk that was found sound, and where its records lie in the file.

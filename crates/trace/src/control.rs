@@ -112,6 +112,8 @@ pub struct ControlRequest<'a> {
     pub kept: &'a [KeptPlace],
     /// With an enforcement that holds threads: pairs of code places of the schedule's modules whose meeting is no news.
     pub known: &'a [[CodePlace; 2]],
+    /// With `option::VALUES`: the code places whose values are recorded, by the schedule's modules; all if there are none.
+    pub valued: &'a [CodePlace],
     /// Free mode: what to provoke. There must be no schedule then.
     pub provoke: Option<&'a ProvokeRequest<'a>>,
 }
@@ -139,6 +141,7 @@ impl Default for ControlRequest<'_> {
             enforcement: Enforcement::Strict,
             kept: &[],
             known: &[],
+            valued: &[],
             provoke: None,
         }
     }
@@ -175,6 +178,10 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
             for &[first, second] in request.known {
                 let ([first, at], [second, then]) = (tables.code_place(first)?, tables.code_place(second)?);
                 tables.known.push([first, at, second, then]);
+            }
+            for &place in request.valued {
+                let words = tables.code_place(place)?;
+                tables.frames.push(words);
             }
             tables.check_lengths()?;
             tables

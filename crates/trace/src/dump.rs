@@ -31,7 +31,11 @@ impl LoadedTrace {
             .take(usize::try_from(options.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX));
         for index in chosen {
             let EventIndex(number) = index;
-            let line = names.event(self.trace.event(index));
+            let mut line = names.event(self.trace.event(index));
+            if let Some(value) = self.trace.plain_value(index).filter(|_| !options.comparable) {
+                line += &value.read.map_or_else(String::new, |read| format!(" saw {read:#x}"));
+                line += &value.written.map_or_else(String::new, |written| format!(" left {written:#x}"));
+            }
             match options.comparable {
                 true => writeln!(out, "{line}")?,
                 false => writeln!(out, "{number:>8} {line}")?,

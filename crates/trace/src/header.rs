@@ -90,7 +90,6 @@ pub struct RunHeader {
     pub not_reexecutable_from: Option<u64>,
     /// The first error of the kernel for which something could not be written; 0: none.
     pub unwritten: u64,
-    /// What ended a process that crashed.
     pub crash: Option<Crash>,
     pub outcome: RunOutcome,
     pub outcome_turn: u64,
@@ -102,7 +101,6 @@ pub struct RunHeader {
     pub forced_handovers: u64,
     pub forks: u64,
     pub accesses_executed: u64,
-    /// What the TREE filter left out.
     pub accesses_redundant: u64,
     pub parent_process_id: u64,
     pub origin: Origin,
@@ -110,8 +108,10 @@ pub struct RunHeader {
     pub forked_at: u64,
     /// Places that it gave to processes it made.
     pub places: u64,
-    /// In the initial process: processes of the session, those beyond the limit included.
+    /// In the initial process: processes of the session, also beyond the limit.
     pub processes: u64,
+    /// Functions that were called and are not served ([`rashomon_abi::unserved`]).
+    pub unserved: u64,
 }
 
 /// What is to blame for what could not be written, and what to do.
@@ -191,6 +191,7 @@ impl RunHeader {
             forked_at: word(field::FORKED_AT),
             places: word(field::PLACES),
             processes: word(field::PROCESSES),
+            unserved: word(field::UNSERVED),
         })
     }
 
@@ -285,6 +286,7 @@ impl RunHeader {
         words[field::FORKED_AT] = self.forked_at;
         words[field::PLACES] = self.places;
         words[field::PROCESSES] = self.processes;
+        words[field::UNSERVED] = self.unserved;
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 }
@@ -319,6 +321,7 @@ impl Default for RunHeader {
             forked_at: 0,
             places: 0,
             processes: 0,
+            unserved: 0,
         }
     }
 }

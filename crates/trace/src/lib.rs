@@ -33,6 +33,7 @@ pub mod stat;
 pub mod stream;
 mod threads;
 pub mod turns;
+mod values;
 pub mod verify;
 pub mod write;
 

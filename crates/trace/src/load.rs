@@ -24,6 +24,7 @@ use crate::space::{LastHits, Space};
 use crate::stream::{Reader, Record, SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
+use crate::values::{Values, drop_contradicted};
 use rashomon_abi::record::{self, input};
 use rashomon_event::{
     Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, LoopMark, Mode, ModuleInfo, ThreadId, Trace,
@@ -87,6 +88,8 @@ pub(crate) struct ThreadCursor<'a> {
     accesses: u64,
     executed: u64,
     next: Option<Sequenced>,
+    /// Event of the last access, if values belong to it.
+    last_access: Option<EventIndex>,
     /// Event of the last `CondWaitBegin`.
     pub(crate) wait_begin: Option<EventIndex>,
     pub(crate) ended: bool,
@@ -128,6 +131,7 @@ pub(crate) struct Loader<'a> {
     frames: Vec<FrameRecord>,
     pub(crate) loops: Vec<LoopMark>,
     flow: Vec<FlowRecord>,
+    values: Values,
     deadline: Deadline,
 }
 
@@ -146,6 +150,7 @@ impl<'a> Loader<'a> {
             accesses: 0,
             executed: 0,
             next: None,
+            last_access: None,
             wait_begin: None,
             ended: false,
         });
@@ -179,6 +184,7 @@ impl<'a> Loader<'a> {
             frames: Vec::new(),
             loops: Vec::new(),
             flow: Vec::new(),
+            values: Values::default(),
             deadline: Deadline::NEVER,
         };
         loader.place_modules();
@@ -284,6 +290,13 @@ impl<'a> Loader<'a> {
                     let (thread, defined) = (cursor.thread, cursor.defined.take());
                     self.frames.extend(defined.map(|context| FrameRecord { thread, context, address, stack_pointer }));
                 }
+                Record::Value { written, value } => {
+                    let Some(event) = cursor.last_access else {
+                        let offset = cursor.reader.record_offset();
+                        return Ok(self.note_fault(at, Fault { offset, what: FaultKind::Value }));
+                    };
+                    self.values.note(event, written, value);
+                }
                 Record::Activation { process, table } => {
                     let table = self.sites.intern(table);
                     self.flow(at, Flow::Activation { process, table });
@@ -323,7 +336,7 @@ impl<'a> Loader<'a> {
         let cursor = &self.cursors[at];
         let kind = EventKind::Access(Access { address, size, class: class_of(class), atomic: false });
         let event = Event { thread: cursor.thread, site, context: cursor.context, ordinal: cursor.ordinal, kind };
-        self.push(event)?;
+        self.cursors[at].last_access = Some(self.push(event)?);
         Ok(())
     }
 
@@ -426,7 +439,7 @@ impl<'a> Loader<'a> {
             self.handovers.ends(last.thread, last.ordinal);
         }
         let (objects, ids) = self.space.into_objects();
-        let trace = Trace {
+        let mut trace = Trace {
             mode: if header.mode == RunMode::Serial { Mode::Serial } else { Mode::Free },
             threads: self.threads.into_threads(|handle| ids[handle as usize]),
             modules: self.modules,
@@ -440,8 +453,11 @@ impl<'a> Loader<'a> {
             kept: Vec::new(),
             loops: self.loops,
             atomic_values: true,
+            plain_values: self.values.finish(),
+            uses: Vec::new(),
             not_reexecutable_from: self.not_reexecutable_from,
         };
+        drop_contradicted(&mut trace);
         let freed_again = self.misuses.take_freed_again();
         let mut misuses = self.misuses.finish(header.state == RunState::Complete && !header.notes.repeats());
         misuses.extend(freed::uses_after_free(&trace, &freed_again, self.deadline));

@@ -33,6 +33,8 @@ pub struct Statistics {
     pub turns: u64,
     /// Activations and segments of functions that the plugin has instrumented.
     pub flow: u64,
+    /// Of plain accesses.
+    pub values: u64,
     pub contexts: u64,
     /// File name and damage.
     pub faults: Vec<(String, Fault)>,
@@ -137,6 +139,9 @@ impl Recording {
         if total.flow > 0 {
             writeln!(out, "ways of control    {}", total.flow)?;
         }
+        if total.values > 0 {
+            writeln!(out, "values             {}", total.values)?;
+        }
         writeln!(out, "call contexts      {}", total.contexts)?;
         self.stat_modules(out)?;
         if let Some(crash) = header.crash {
@@ -189,6 +194,7 @@ impl Statistics {
             Record::Executed { count } => *executed = (*executed).max(*count),
             Record::Context { .. } | Record::Frame { .. } => {}
             Record::Activation { .. } | Record::Segment { .. } | Record::Resume { .. } => self.flow += 1,
+            Record::Value { .. } => self.values += 1,
             Record::ContextDefinition { .. } => self.contexts += 1,
         }
     }

@@ -117,6 +117,11 @@ pub enum Record {
         activation: u64,
         segment: u64,
     },
+    /// Of the last access of the stream; `written`: what it has left in memory, else what it found there.
+    Value {
+        written: bool,
+        value: u64,
+    },
 }
 
 /// Reads the records of a stream in order. Holds the records of one chunk at a time.
@@ -284,6 +289,15 @@ impl<'a> Reader<'a> {
                 (Record::Resume { activation: self.words[first + 1], segment: low }, 2)
             }
             record::EXECUTED => (Record::Executed { count: low }, 1),
+            record::VALUE => {
+                further(words_of_value(word))?;
+                let high = if words_of_value(word) > 1 { self.words[first + 1] } else { 0 };
+                if words_of_value(word) > 1 && high == 0 && !self.finished() {
+                    return Ok(None);
+                }
+                let written = record::top_of(word) & record::value::WRITTEN != 0;
+                (Record::Value { written, value: high << record::LOW_BITS | low }, words_of_value(word))
+            }
             record::CONTEXT_DEFINITION => {
                 further(2)?;
                 let numbers = self.words[first + 1];
@@ -357,4 +371,8 @@ impl<'a> Reader<'a> {
         };
         Ok(Some((sync, words)))
     }
+}
+
+const fn words_of_value(word: u64) -> usize {
+    if record::top_of(word) & record::value::LONG != 0 { 2 } else { 1 }
 }

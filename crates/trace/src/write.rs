@@ -158,6 +158,15 @@ impl StreamWriter {
         self.append(&[record::word(0, record::FRAME, address), stack_pointer & record::LOW_MASK]);
     }
 
+    /// What the last access found in memory, or has left there.
+    pub fn value(&mut self, written: bool, value: u64) {
+        let (what, high) = (if written { record::value::WRITTEN } else { 0 }, value >> record::LOW_BITS);
+        match high {
+            0 => self.append(&[record::word(what, record::VALUE, value)]),
+            _ => self.append(&[record::word(what | record::value::LONG, record::VALUE, value), high]),
+        }
+    }
+
     /// A function begins that the compiler's plugin has instrumented.
     pub fn activation(&mut self, process: u64, table: u64) {
         self.append(&[record::word(process, record::ACTIVATION, table)]);

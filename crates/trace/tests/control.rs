@@ -2,7 +2,7 @@
 
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::control::{
-    GOAL_WORDS, HEAD_WORDS, KEPT_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS,
+    FRAME_WORDS, GOAL_WORDS, HEAD_WORDS, KEPT_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS,
     field, goal, mode, object, option, policy, turn,
 };
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
@@ -17,6 +17,7 @@ struct Decoded {
     objects: Vec<Vec<u64>>,
     turns: Vec<Vec<u64>>,
     goals: Vec<Vec<u64>>,
+    frames: Vec<Vec<u64>>,
     known: Vec<Vec<u64>>,
     strings: Vec<u8>,
     kept: Vec<Vec<u64>>,
@@ -38,6 +39,7 @@ fn decode(bytes: &[u8]) -> Decoded {
     let objects = table(field::OBJECTS, OBJECT_WORDS);
     let turns = table(field::TURNS, TURN_WORDS);
     let goals = table(field::GOALS, GOAL_WORDS);
+    let frames = table(field::FRAMES, FRAME_WORDS);
     let known = table(field::KNOWN, KNOWN_WORDS);
     let (strings, mut rest) = rest.split_at(head[field::STRING_BYTES] as usize);
     if head[field::KEPT] > 0 {
@@ -46,7 +48,7 @@ fn decode(bytes: &[u8]) -> Decoded {
     let words: Vec<u64> = rest.chunks(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
     let kept: Vec<Vec<u64>> = words.chunks(KEPT_WORDS).map(<[u64]>::to_vec).collect();
     assert_eq!(kept.len() as u64, head[field::KEPT]);
-    Decoded { head, modules, threads, objects, turns, goals, known, strings: strings.to_vec(), kept }
+    Decoded { head, modules, threads, objects, turns, goals, frames, known, strings: strings.to_vec(), kept }
 }
 
 fn schedule() -> Schedule {
@@ -99,6 +101,7 @@ fn parameters_are_where_the_layout_says() {
         enforcement: Enforcement::Strict,
         kept: &[],
         known: &[],
+        valued: &[],
         provoke: None,
     };
     let decoded = decode(&encode(&request).expect("encodes"));
@@ -168,10 +171,18 @@ fn elasticity_is_in_the_options_and_landmarks_in_the_turns() {
     schedule.turns[0].landmark = Some(Landmark { site, occurrence: 6 });
     let known = [[site, CodePlace { module: Some(0), offset: 0x60 }]];
     let options = |enforcement| {
-        let request = ControlRequest { schedule: Some(&schedule), enforcement, known: &known, ..ControlRequest::default() };
+        let valued = [known[0][0]];
+        let request = ControlRequest {
+            schedule: Some(&schedule),
+            enforcement,
+            known: &known,
+            valued: &valued,
+            ..ControlRequest::default()
+        };
         let decoded = decode(&encode(&request).expect("encodes"));
         assert_eq!(decoded.turns[0], [0, turn::LANDMARK, 3, 6, 1, 0x50, u64::MAX, 0, 0, 16]);
         assert_eq!(decoded.known, [vec![1, 0x50, 0, 0x60]]);
+        assert_eq!(decoded.frames, [vec![1, 0x50]], "sites whose values are recorded");
         decoded.head[field::OPTIONS]
     };
     assert_eq!(options(Enforcement::Strict), 0);

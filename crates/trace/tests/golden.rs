@@ -104,6 +104,9 @@ fn session() -> SessionWriter {
         stream.access(class, STACK + 0x8ff0, 1 << (number + 2), CODE + 0x61 + number * 2000);
         stream.access(class, HEAP, 24 + number, CODE + 0x62);
     }
+    stream.access(AccessClass::ReadWrite, HEAP, 8, CODE + 0x62);
+    stream.value(false, 0x1234);
+    stream.value(true, 0x8000_1234_5678_9abc);
     stream.activation(1, CODE + 0x5000);
     stream.segment(3);
     stream.resume(1 << 40 | 1, 2);
@@ -196,6 +199,11 @@ fn version_2_is_read_as_ever() {
 #[test]
 fn version_3_is_read_as_ever() {
     is_read_as_ever(3);
+}
+
+#[test]
+fn version_4_is_read_as_ever() {
+    is_read_as_ever(4);
 }
 
 #[test]

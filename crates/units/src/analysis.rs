@@ -100,6 +100,7 @@ impl Analysis {
             Step::Branch { on, meeting } => world.branch(thread, line, on, meeting),
             Step::Reach { meeting } => world.threads[thread].reach(meeting, &mut world.budget),
             Step::Renew { start, len } => world.renew(start, len),
+            Step::Outside { .. } | Step::Lost => {}
             _ => world.synchronise(thread, step),
         }
     }

@@ -128,6 +128,14 @@ pub enum Step<'a> {
     Reach {
         meeting: Meeting,
     },
+    /// Code that is not instrumented goes on, with values computed from these registers; `accesses`: the next load or store is
+    /// its. No operation of a unit.
+    Outside {
+        from: &'a [Register],
+        accesses: bool,
+    },
+    /// What the thread did cannot be told, or not all of it. No operation of a unit.
+    Lost,
     Renew {
         start: u64,
         len: u64,

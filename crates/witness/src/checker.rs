@@ -6,13 +6,14 @@
 //! complete barrier generations, semaphores that never take from nothing, once, publication, and what calls into unseen code may
 //! have ordered. *Causal* level (correct
 //! reordering: Mathur, Pavlogiannis, Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §2):
-//! moreover every read sees, byte by byte, the writer it saw in the trace, or, where atomic events tell it, the value (Huang,
-//! Meredith, Roşu, "Maximal Sound Predictive Race Detection with Control Flow Abstraction", PLDI 2014, §2).
+//! moreover every read sees, byte by byte, the writer it saw in the trace, or, where the trace tells it, the value; unless the
+//! trace tells that nothing which happens depends on it (Huang, Meredith, Roşu, "Maximal Sound Predictive Race Detection with
+//! Control Flow Abstraction", PLDI 2014, §2).
 //!
 //! Guarantee: an accepted order respects every rule above; after it each goal is the next event of its thread; goals of a race
 //! conflict; the threads of a deadlock's goals wait for one another in a cycle, each for a lock that the next one holds, for its
-//! end or for its entry of a barrier. Limit: what the trace does not say (values, branches, unmodelled code) is not checked, so
-//! only forcing proves an order of the synchronisation level.
+//! end or for its entry of a barrier. Limit: what the trace does not say (other values, branches, unmodelled code) is not
+//! checked, so only forcing proves an order of the synchronisation level.
 //!
 //! Choices: (1) The initial count of a semaphore is the one that the trace says. Where it says none, or takes were seen for which
 //! that is too little (posts that nobody recorded), it is the least one under which the trace is possible. (2) The release of a
@@ -108,14 +109,18 @@ impl<'t> Checker<'t> {
             self.step(&mut run, index)?;
             run.place[index.index()] = place as u32;
         }
-        for goal in goals {
+        for &goal in &goals {
             self.goal_is_next(&run, goal)?;
         }
         match &witness.candidate {
             CandidateKind::Race { first, second } => self.race(*first, *second)?,
             CandidateKind::Deadlock { waits, locks } => self.deadlock(&run, waits, locks)?,
         }
-        Ok(if self.reads_from.kept_by(self.trace, &witness.order) { WitnessLevel::Causal } else { WitnessLevel::Synchronisation })
+        Ok(if self.reads_from.kept_by(self.trace, &witness.order, &goals) {
+            WitnessLevel::Causal
+        } else {
+            WitnessLevel::Synchronisation
+        })
     }
 
     fn step(&self, run: &mut Run, index: EventIndex) -> Result<(), Rejection> {

@@ -1,12 +1,13 @@
 //! Reads-from, byte by byte: which event last wrote each byte that a read sees.
 //!
 //! Only pages that somebody writes and that more than one thread touches are looked at: what a read of another page sees depends
-//! on program order alone, which the checker has seen to. An atomic event may see another writer than it saw, if both wrote the
-//! same value.
+//! on program order alone, which the checker has seen to. A read may see another writer than it saw, if the trace says that both
+//! wrote the same value, or that nothing which happens in the order depends on the read; what was computed from it is another
+//! value then.
 
 use crate::values::{self, Initial};
-use rashomon_event::{Access, EventIndex, EventKind, ThreadId, Trace};
-use std::collections::HashMap;
+use rashomon_event::{Access, EventIndex, EventKind, ReadUse, ThreadId, Trace};
+use std::collections::{HashMap, HashSet};
 
 const PAGE: u64 = 256;
 /// No event wrote this byte before.
@@ -109,7 +110,7 @@ pub(crate) struct ReadsFrom {
     /// `runs[first[e]..first[e + 1]]` is what event `e` saw of shared pages.
     first: Vec<u32>,
     runs: Vec<Run>,
-    /// What atomic loads saw that nobody had written.
+    /// What reads saw that nobody had written.
     initial: Initial,
 }
 
@@ -119,22 +120,45 @@ impl ReadsFrom {
         let page_of = trace.events.iter().map(|event| event.access().map_or(NONE, |access| page_of(&pages, &access))).collect();
         let mut reads_from = Self { pages, page_of, first: Vec::new(), runs: Vec::new(), initial: Initial::new() };
         let mut memory = reads_from.initial();
+        let mut initial = Initial::new();
         let (mut first, mut runs) = (Vec::with_capacity(trace.events.len() + 1), Vec::new());
         for index in trace.indices() {
             first.push(runs.len() as u32);
+            if trace.plain_value(index).is_some() {
+                for address in reads_from.unwritten(trace, index, &memory) {
+                    initial.extend(values::seen(trace, index, address).map(|value| (address, value)));
+                }
+            }
             reads_from.step(trace, index, &mut memory, |run| runs.push(run));
         }
         first.push(runs.len() as u32);
         (reads_from.first, reads_from.runs) = (first, runs);
-        let mut initial = Initial::new();
-        for event in trace.indices().filter(|_| trace.atomic_values) {
+        for event in trace.indices().filter(|_| trace.has_values()) {
             for (address, _) in reads_from.bytes(trace, event).filter(|&(_, writer)| writer == INITIAL) {
-                if let Some(value) = values::loaded(trace, event, address) {
+                if let Some(value) = values::seen(trace, event, address) {
                     initial.entry(address).or_insert(value);
                 }
             }
         }
         Self { initial, ..reads_from }
+    }
+
+    /// Of a plain access that touches one page, the bytes that nobody has written before it.
+    fn unwritten(&self, trace: &Trace, event: EventIndex, memory: &[Page]) -> Vec<u64> {
+        let page = self.page_of[event.index()];
+        let EventKind::Access(access) = trace.event(event).kind else { return Vec::new() };
+        let mut all = Vec::new();
+        if page != NONE && page != SEVERAL {
+            each_page(&access, |_, from, to| {
+                let mut writers = Vec::new();
+                let mut seen = Seen::new(|run: Run| writers.extend(std::iter::repeat_n(run.writer, run.bytes as usize)));
+                memory[page as usize].read(from, to, &mut seen);
+                seen.end();
+                let bytes = (access.address.0..).zip(writers);
+                all.extend(bytes.filter(|&(_, writer)| writer == INITIAL).map(|(address, _)| address));
+            });
+        }
+        all
     }
 
     fn initial(&self) -> Vec<Page> {
@@ -167,36 +191,45 @@ impl ReadsFrom {
         &self.runs[self.first[event.index()] as usize..self.first[event.index() + 1] as usize]
     }
 
-    /// Of an atomic event that touches one page, each byte that it read, and who had written that.
+    /// Of an event whose values may be known and that touches one page, each byte that it read, and who had written that.
     fn bytes<'a>(&'a self, trace: &Trace, event: EventIndex) -> Box<dyn Iterator<Item = (u64, u32)> + 'a> {
-        let EventKind::Atomic { access, .. } = trace.event(event).kind else { return Box::new(std::iter::empty()) };
-        if self.page_of[event.index()] == SEVERAL {
+        let access = match trace.event(event).kind {
+            EventKind::Atomic { access, .. } => Some(access),
+            EventKind::Access(access) => trace.plain_value(event).map(|_| access),
+            _ => None,
+        };
+        let Some(access) = access.filter(|_| self.page_of[event.index()] != SEVERAL) else {
             return Box::new(std::iter::empty());
-        }
+        };
         let writers = self.of(event).iter().flat_map(|run| std::iter::repeat_n(run.writer, run.bytes as usize));
         Box::new((access.address.0..).zip(writers))
     }
 
-    /// Whether an atomic event that sees other writers than in the trace sees the value that it saw.
+    /// Whether an event that sees other writers than in the trace sees the value that it saw. What an atomic read-modify-write
+    /// saw is what its writer wrote.
     fn same_value(&self, trace: &Trace, event: EventIndex, seen: &[Run]) -> bool {
         let value = |writer: u32, address: u64| match writer {
             INITIAL => self.initial.get(&address).copied(),
             writer => values::written(trace, EventIndex(writer), address),
         };
+        let is_atomic = matches!(trace.event(event).kind, EventKind::Atomic { .. });
         let mut count = 0;
         let now = seen.iter().flat_map(|run| std::iter::repeat_n(run.writer, run.bytes as usize));
         let same = self.bytes(trace, event).zip(now).all(|((address, before), now)| {
             count += 1;
-            let saw = values::loaded(trace, event, address).or_else(|| value(before, address));
+            let saw = values::seen(trace, event, address).or_else(|| value(before, address).filter(|_| is_atomic));
             before == now || saw.is_some() && saw == value(now, address)
         });
         same && count > 0
     }
 
-    /// Whether every read in `order`, which respects program order, sees, byte by byte, the writer it saw in the trace, or an
-    /// atomic one the value that it saw.
-    pub fn kept_by(&self, trace: &Trace, order: &[EventIndex]) -> bool {
-        let mut memory = self.initial();
+    /// Whether every read in `order`, which respects program order, sees, byte by byte, the writer it saw in the trace, or, where
+    /// that is known, the value; unless nothing that happens, or is next, depends on it.
+    pub fn kept_by(&self, trace: &Trace, order: &[EventIndex], goals: &[EventIndex]) -> bool {
+        let (mut memory, has_values, has_uses) = (self.initial(), trace.has_values(), !trace.uses.is_empty());
+        let ran: HashSet<EventIndex> = if has_uses { order.iter().copied().collect() } else { HashSet::new() };
+        // Writes that need not write what they wrote.
+        let mut others_values: HashSet<u32> = HashSet::new();
         order.iter().filter(|index| self.page_of[index.index()] != NONE).all(|&index| {
             let expected = self.of(index);
             let (mut seen, mut same) = (0, true);
@@ -204,11 +237,21 @@ impl ReadsFrom {
             self.step(trace, index, &mut memory, |run| {
                 same &= expected.get(seen) == Some(&run);
                 seen += 1;
-                if trace.atomic_values {
+                if has_values || has_uses {
                     others.push(run);
                 }
             });
-            same && seen == expected.len() || trace.atomic_values && self.same_value(trace, index, &others)
+            same &= seen == expected.len();
+            let is_kept = !others.iter().any(|run| others_values.contains(&run.writer))
+                && (same || has_values && self.same_value(trace, index, &others));
+            let is_free = |one: &&ReadUse| {
+                let thread = trace.event(index).thread;
+                let is_late = |first: EventIndex| goals.iter().any(|&goal| trace.event(goal).thread == thread && goal >= first);
+                !one.first.is_some_and(|first| ran.contains(&first) || is_late(first))
+            };
+            let free = if is_kept { None } else { trace.use_of(index).filter(is_free) };
+            others_values.extend(free.iter().flat_map(|one| one.written.iter().map(|write| write.0)));
+            is_kept || free.is_some()
         })
     }
 }

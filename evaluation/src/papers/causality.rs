@@ -11,6 +11,7 @@ mod overhead;
 mod programs;
 mod real;
 mod smt;
+mod valued;
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
@@ -52,6 +53,8 @@ struct Report<'a> {
     /// What it costs to record calls.
     costs: &'a [Cost],
     real: &'a [Real],
+    /// Programs that rest on values of plain accesses.
+    valued: &'a [valued::Row],
     exactness: &'a [exact::Tally],
     claims: &'a [Claim],
     agreement: Option<Agreement>,
@@ -66,18 +69,21 @@ pub fn run(options: &Options) -> Result<bool> {
     let (only, quick) = (only.as_deref(), *quick);
     let sources = programs::sources(only)?;
     let measured = overhead::selected(only);
+    let valued = valued::sources(only)?;
     let wants = |part: &str| only.is_none_or(|only| part.contains(only));
-    if sources.is_empty() && measured.is_empty() && ![EXACTNESS, DECISIONS].into_iter().any(wants) {
-        bail!("no program's name contains that (tests/programs/unseen and installed), nor {EXACTNESS} or {DECISIONS}");
+    if sources.is_empty() && measured.is_empty() && valued.is_empty() && ![EXACTNESS, DECISIONS].into_iter().any(wants) {
+        bail!("no program's name contains that (tests/programs/unseen, installed and values), nor {EXACTNESS} or {DECISIONS}");
     }
     let mut bars = Vec::new();
     let recordings = if quick { 2 } else { SEEDS };
-    let (mut rows, mut costs, mut reals) = (Vec::new(), Vec::new(), Vec::new());
-    if !sources.is_empty() || !measured.is_empty() {
+    let (mut rows, mut costs, mut reals, mut by_value) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    if !sources.is_empty() || !measured.is_empty() || !valued.is_empty() {
         let tool = workspace::build_tool()?;
         rows = sources.iter().map(|source| programs::row(&tool, source, recordings)).collect::<Result<Vec<_>>>()?;
         costs = overhead::costs(&tool, &measured, quick)?;
         reals = real::run(&tool, &measured, quick)?;
+        by_value = valued.iter().map(|source| valued::row(&tool, source)).collect::<Result<Vec<_>>>()?;
+        bars.extend(valued::bars(&by_value));
         bars.extend(programs::bars(&rows, only.is_none()).into_iter().chain(overhead::bars(&costs)).chain(real::bars(&reals)));
     }
     let mut solver = [EXACTNESS, DECISIONS].into_iter().any(wants).then(Z3::start).flatten();
@@ -102,6 +108,7 @@ pub fn run(options: &Options) -> Result<bool> {
         programs: &rows,
         costs: &costs,
         real: &reals,
+        valued: &by_value,
         exactness: &tallies,
         claims: &claims.0,
         agreement,
@@ -119,6 +126,7 @@ fn print(report: &Report<'_>, has_solver: bool) {
     }
     overhead::print(report.costs);
     real::print(report.real);
+    valued::print(report.valued);
     if !report.exactness.is_empty() {
         exact::print(report.exactness, report.claims);
         agreement::print(report.agreement);

@@ -97,6 +97,8 @@ impl TraceBuilder {
             kept: Vec::new(),
             loops: Vec::new(),
             atomic_values: false,
+            plain_values: Vec::new(),
+            uses: Vec::new(),
             not_reexecutable_from: None,
         }
     }

@@ -1,14 +1,14 @@
 //! The brute-force oracle: every state that some reordering of a tiny trace reaches, and the races and deadlocks seen there.
 //!
-//! A state is how far each thread has run, plus what the path leaves behind (last writers under value causality, signals that
-//! came before their waiter). Everything else is derived anew from the events that ran: slow, obvious, and written without a look
-//! at the witness checker or the predictor, whose oracle it is. At most 64 events.
+//! A state is how far each thread has run, plus what the path leaves behind (last writers under value causality, reads that saw
+//! otherwise, signals that came before their waiter). Everything else is derived anew from the events that ran: slow, obvious,
+//! and written without a look at the witness checker or the predictor, whose oracle it is. At most 64 events.
 
 mod between;
 
 pub use between::{MOST_TRIPLES, come_between};
 
-use rashomon_event::{Address, EventIndex, EventKind, Gap, LockMode, ThreadId, Trace};
+use rashomon_event::{Address, EventIndex, EventKind, Gap, LockMode, ReadUse, ThreadId, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Which reorderings count.
@@ -43,6 +43,8 @@ struct State {
     writers: BTreeMap<u64, u32>,
     /// Waits whose signal came too early.
     missed: u64,
+    /// Reads that saw something else than in the trace, as nothing that ran depends on them.
+    changed: u64,
 }
 
 /// What a read sees of one byte.
@@ -72,7 +74,7 @@ pub fn reachable(trace: &Trace, rules: Rules) -> Reachable {
 pub fn reachable_if(trace: &Trace, rules: Rules, may_see: &dyn Fn(Sight) -> bool) -> Reachable {
     assert!(trace.events.len() <= 64, "the oracle is for tiny traces");
     let oracle = Oracle::new(trace, rules, may_see);
-    let start = State { ran: 0, writers: BTreeMap::new(), missed: 0 };
+    let start = State { ran: 0, writers: BTreeMap::new(), missed: 0, changed: 0 };
     let mut seen = HashSet::from([start.clone()]);
     let mut stack = vec![start];
     let mut reachable = Reachable::default();
@@ -253,7 +255,7 @@ impl<'t> Oracle<'t> {
     }
 
     fn step(&self, state: &State, index: u32) -> Option<State> {
-        if !self.enabled(state, index) {
+        if !self.enabled(state, index) || !self.happens(state, index) {
             return None;
         }
         let mut next = state.clone();
@@ -278,10 +280,10 @@ impl<'t> Oracle<'t> {
                 saw: saw.map(EventIndex),
                 sees: state.writers.get(&byte).copied().map(EventIndex),
             };
-            if access.class.reads()
-                && !bytes.clone().zip(&self.saw[index as usize]).all(|(byte, &saw)| (self.may_see)(sight(byte, saw)))
-            {
-                return None;
+            let keeps = |sight: Sight| (self.may_see)(sight) && !sight.sees.is_some_and(|write| self.is_changed(state, write));
+            if access.class.reads() && !bytes.clone().zip(&self.saw[index as usize]).all(|(byte, &saw)| keeps(sight(byte, saw))) {
+                self.trace.use_of(EventIndex(index))?;
+                next.changed |= 1 << index;
             }
             if access.class.writes() {
                 next.writers.extend(bytes.map(|byte| (byte, index)));
@@ -290,13 +292,29 @@ impl<'t> Oracle<'t> {
         Some(next)
     }
 
+    fn changed<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a ReadUse> + 'a {
+        self.trace.uses.iter().filter(|one| state.changed >> one.read.0 & 1 == 1)
+    }
+
+    /// Whether an event that is next is the recorded one, whatever its thread has read.
+    fn happens(&self, state: &State, index: u32) -> bool {
+        let thread = self.trace.events[index as usize].thread;
+        let of_thread = |read: EventIndex| self.trace.event(read).thread == thread;
+        !self.changed(state).any(|one| of_thread(one.read) && one.first.is_some_and(|first| first.0 <= index))
+    }
+
+    /// Whether a write that ran need not be of its recorded value.
+    fn is_changed(&self, state: &State, write: EventIndex) -> bool {
+        self.changed(state).any(|one| one.written.contains(&write))
+    }
+
     /// Of an event that is the next one of its thread: whether that has been created, and what calls into unseen code may have
     /// ordered before it has run.
     fn may_be_next(&self, state: &State, index: u32) -> bool {
         let thread = self.trace.events[index as usize].thread;
         let events = self.trace.events.iter().enumerate();
         let mut forks = events.filter(|(_, other)| other.kind == EventKind::Fork { child: thread });
-        forks.all(|(fork, _)| state.ran >> fork & 1 == 1) && self.unseen_ran(state, index)
+        forks.all(|(fork, _)| state.ran >> fork & 1 == 1) && self.unseen_ran(state, index) && self.happens(state, index)
     }
 
     fn observe(&self, state: &State, reachable: &mut Reachable) {

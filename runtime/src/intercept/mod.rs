@@ -67,6 +67,7 @@ pub mod syscall_hooks;
 pub mod threads;
 pub mod time;
 pub mod timers;
+pub mod unserved;
 pub mod user_locks;
 pub mod waits;
 pub mod wide;

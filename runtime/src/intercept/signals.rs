@@ -137,6 +137,8 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
         HANDLERS[signal as usize].store(0, Release);
     }
     let saved = errno();
+    // The write whose hook it came behind need not have been made.
+    hot().pending.set(0);
     // A handler's calls must not change the site of the call that it interrupted.
     let (site, callee) = (hot().caller.get(), hot().callee.get());
     let call = || {

@@ -6,7 +6,7 @@ use crate::intercept::{gaps, process, start};
 use crate::provoke;
 use crate::record::process_tree;
 use crate::record::process_tree::Refused;
-use crate::record::{kept, recorder, tree};
+use crate::record::{kept, recorder, tree, values};
 use crate::report;
 use crate::serial::shutdown;
 use crate::serial::{blocked, clock, explore, gate, linger, policy, replay, sched};
@@ -88,6 +88,7 @@ unsafe fn start(directory: &[u8; 4096]) {
     provoke::initialise();
     tree::initialise();
     kept::initialise();
+    values::initialise();
     modules::write();
     gaps::look();
     // SAFETY: once, on the initial thread.

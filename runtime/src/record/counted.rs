@@ -3,7 +3,7 @@
 
 use crate::record::limit;
 use crate::record::recorder::{push, reserve_with_context};
-use crate::record::tree;
+use crate::record::{tree, values};
 use crate::system::thread::Thread;
 use rashomon_abi::nest::{LOOP, Loop, MOST_VALUES, MOST_WORDS, Nest, PLAN_WORDS, WRITTEN};
 use rashomon_abi::record::{self, LOW_MASK, kind_of, low_of, word};
@@ -47,7 +47,10 @@ impl Plan {
 /// A nest is about to run: its place in the program, and what it depends on.
 pub fn tell(thread: &Thread, plan: Plan, place: u64) -> Told {
     let hot = thread.hot();
-    if hot.deep.get() == 0 || !thread.keep_accesses.get() || hot.ignored.get() > 0 || tree::on() || plan.count > MOST_VALUES {
+    if hot.deep.get() == 0 || !thread.keep_accesses.get() || hot.ignored.get() > 0 || tree::on() || values::on() {
+        return Told::No;
+    }
+    if plan.count > MOST_VALUES {
         return Told::No;
     }
     let left = hot.quantum.get();

@@ -15,6 +15,7 @@
 //! Which entries collide depends on addresses, and so on where the kernel put things. Only repetitions are at stake: whoever
 //! compares recordings leaves them out.
 
+use crate::record::values;
 use crate::system::thread::{Held, Thread};
 use crate::system::{config, header};
 use rashomon_abi::control::field;
@@ -49,14 +50,16 @@ pub const fn mask(entries: usize) -> u64 {
 
 /// The slot of an access; what the hook computes in assembly.
 fn slot(thread: &Thread, address: u64, site: u64) -> usize {
-    let distance = ((address << 1) ^ ((site as u32).wrapping_mul(SPREAD) >> 4) as u64) & thread.hot().filter_mask.get();
+    // With values every access comes here, and the hook's own look goes to the first entry.
+    let mask = if values::on() { mask(entries(thread.number.get())) } else { thread.hot().filter_mask.get() };
+    let distance = ((address << 1) ^ ((site as u32).wrapping_mul(SPREAD) >> 4) as u64) & mask;
     (distance / ENTRY_BYTES) as usize
 }
 
 /// A chunk is full: was the table worth its cache misses? Where nearly everything is kept anyway, a small one finds what little
 /// repeats; from time to time the large one has another try. `executed`: accesses that the chunk took.
 pub fn tune(thread: &Thread, executed: u64) {
-    if thread.hot().deep.get() != 0 {
+    if thread.hot().deep.get() != 0 || values::on() {
         return;
     }
     const SMALL: usize = 1 << 10;

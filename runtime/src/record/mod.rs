@@ -18,4 +18,5 @@ pub mod process_tree;
 pub mod reach;
 pub mod recorder;
 pub mod tree;
+pub mod values;
 mod words;

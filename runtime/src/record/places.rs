@@ -255,8 +255,7 @@ impl Places {
 
     /// Which threads there are, before a search.
     pub fn look_at_threads(&mut self) {
-        self.handles.truncate(0);
-        let mut count = 0;
+        let (mut count, mut handles) = (0, 0);
         for thread in all() {
             if thread.has_block() {
                 let ((low, high), (tls_low, tls_high)) = (thread.stack.get(), thread.tls.get());
@@ -267,13 +266,25 @@ impl Places {
             }
             let handle = thread.handle.load(Acquire);
             if !thread.joined.get() && handle != 0 {
-                self.handles.push([handle, u64::from(thread.number.get())]);
-                if core::mem::replace(self.others.entry((handle, LISTED)), 1) == 0 {
-                    self.list(handle, handle.saturating_add(1));
-                }
+                self.set_handle(handles, [handle, u64::from(thread.number.get())]);
+                handles += 1;
             }
         }
         self.stacks.truncate(count);
+        self.handles.truncate(handles);
+    }
+
+    /// Most searches find the threads as the one before did.
+    fn set_handle(&mut self, at: usize, known: [u64; 2]) {
+        if self.handles.as_slice().get(at) == Some(&known) {
+            return;
+        }
+        self.handles.truncate(at);
+        self.handles.push(known);
+        let handle = known[0];
+        if core::mem::replace(self.others.entry((handle, LISTED)), 1) == 0 {
+            self.list(handle, handle.saturating_add(1));
+        }
     }
 
     fn set_stack(&mut self, at: usize, [start, end]: [u64; 2]) {

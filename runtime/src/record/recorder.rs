@@ -4,7 +4,7 @@
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
 use crate::detect;
-use crate::record::{chunk, filter, flow, frames, kept, limit, tree};
+use crate::record::{chunk, filter, flow, frames, kept, limit, tree, values};
 use crate::system::memory::Map;
 use crate::system::registered::Registered;
 use crate::system::sys;
@@ -60,6 +60,7 @@ pub fn begin(thread: &Thread) {
     thread.keep_accesses.set(streams && !config::option(control::option::NO_ACCESSES) && FULL.load(Relaxed) == 0);
     if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !config::provoking() {
         flow::begins(thread);
+        values::begins(thread);
         open_chunk(thread);
     }
 }
@@ -135,7 +136,7 @@ fn resolve_context(thread: &Thread) {
         return;
     }
     let (bottom, lowest, top) = {
-        let filters = tree::wants_all(thread) || kept::on();
+        let filters = tree::wants_all(thread) || kept::on() || values::on();
         // While accesses are ignored or asked about one by one the fast path stays shut.
         hot.dirty.set((hot.ignored.get() > 0 || filters) as u64);
         let lowest = hot.lowest.replace(hot.top.get());
@@ -210,7 +211,8 @@ pub fn access(thread: &Thread, address: u64, site: u64, kind: u64) {
     if !thread.keep_accesses.get() || kept::on() && !kept::keeps(site) {
         return;
     }
-    if !filter::keeps(thread, address, site, kind) && !config::option(control::option::NO_FILTER) {
+    let valued = values::wanted(site);
+    if !valued && !filter::keeps(thread, address, site, kind) && !config::option(control::option::NO_FILTER) {
         return;
     }
     if tree::on() && tree::is_redundant(thread, address, site, kind) {
@@ -230,6 +232,9 @@ pub fn access(thread: &Thread, address: u64, site: u64, kind: u64) {
         push(hot, word(distance, kind, address));
     }
     hot.previous_site.set(site);
+    if valued {
+        values::of(thread, address, kind);
+    }
 }
 
 pub fn range(thread: &Thread, address: u64, bytes: u64, site: u64, class: u64) {
@@ -421,5 +426,6 @@ pub fn forget(thread: &Thread) {
     disable();
     chunk::unmap(thread);
     thread.keep_accesses.set(false);
+    thread.hot().pending.set(0);
     flow::forgets(thread.hot());
 }

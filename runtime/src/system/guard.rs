@@ -8,6 +8,15 @@ use core::sync::atomic::Ordering::*;
 
 /// What is called when a thread leaves runtime code altogether, while [`config::gating`].
 pub static LEFT: Registered<fn(&Thread)> = Registered::none();
+/// What is called when a thread enters of which a value is [pending](Hot::pending).
+pub static SETTLES: Registered<fn(&Thread)> = Registered::none();
+
+#[cold]
+fn settle(block: &Hot) {
+    if let (Some(settles), Some(thread)) = (SETTLES.get(), block.thread.get()) {
+        settles(thread);
+    }
+}
 
 /// Witness that the calling thread runs runtime code: hooks and interposers below pass through, signal handlers wait.
 pub struct Runtime {
@@ -23,6 +32,9 @@ impl Runtime {
     pub unsafe fn enter() -> Self {
         let block = hot();
         block.nesting.set(block.nesting.get() + 1);
+        if block.pending.get() != 0 {
+            settle(block);
+        }
         Self { block, callee: block.callee.get() }
     }
 
@@ -34,6 +46,9 @@ impl Runtime {
             return None;
         }
         block.nesting.set(block.nesting.get() + 1);
+        if block.pending.get() != 0 {
+            settle(block);
+        }
         let callee = block.callee.get();
         block.entered.set(callee);
         Some(Self { block, callee })

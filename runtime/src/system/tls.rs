@@ -97,6 +97,9 @@ pub struct Hot {
     pub openmp: Cell<*mut u8>,
     /// Not 0: what the compiler's plugin tells of dependences is recorded.
     pub deep: Cell<u64>,
+    /// A write whose value is to be recorded when the thread is in the runtime again: its address, and above it its size
+    /// (`record/values.rs`). 0: none.
+    pub pending: Cell<u64>,
     /// Activations recorded so far: which process of a line of forks ([`rashomon_abi::record::PROCESS_SHIFT`]), and how many
     /// in it.
     pub activations: Cell<u64>,

@@ -5,7 +5,7 @@
 
 use crate::detect;
 use crate::detect::local::Local;
-use crate::record::{filter, kept, recorder, tree};
+use crate::record::{filter, kept, recorder, tree, values};
 use crate::serial::replay::{self, GoalAccess};
 use crate::serial::sched::Wait;
 use crate::serial::{policy, sched};
@@ -132,6 +132,7 @@ pub unsafe fn only(thread: &'static Thread) {
     };
     // SAFETY: by the contract.
     unsafe { thread::register_only(thread, complete) };
+    values::begins(thread);
     sched::reload_quantum(thread);
 }
 

@@ -125,6 +125,11 @@ pub struct FilterOptions {
     /// recordings by itself.
     #[arg(long, conflicts_with = "filter", help_heading = "Recording")]
     pub dependences: bool,
+    /// Record what plain accesses of up to 8 bytes read and write, and every access: predictions then know when two writes are of
+    /// the same value. Under a serial policy only. Else `check` executes the program once more where a race or a deadlock may
+    /// rest on values, and records those it needs.
+    #[arg(long, conflicts_with = "filter", help_heading = "Recording")]
+    pub values: bool,
 }
 
 /// The runtime separates several by commas.

@@ -1,4 +1,5 @@
-//! `rashomon predict`: what a recording or somebody else's trace says of other schedules. Nothing is executed.
+//! `rashomon predict`: what a recording or somebody else's trace says of other schedules. Nothing is executed, but that with the
+//! engine `causality` a recording of a store is replayed where values that it lacks may show more.
 
 use super::trace::files::how_to_read;
 use super::trust::add_trusted;
@@ -21,7 +22,7 @@ use rashomon_pipeline::check::analyse_session;
 use rashomon_pipeline::check::dependences::judge_dependences;
 use rashomon_pipeline::engines::{self, predict::Predict};
 use rashomon_pipeline::findings::declared::Declarations;
-use rashomon_pipeline::{Binaries, Case, Job, Observer as _, Progress, Settings, Tally};
+use rashomon_pipeline::{Binaries, Case, Job, Observer as _, Origin, Progress, Settings, Tally};
 use rashomon_report::RunSummary;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -87,6 +88,7 @@ fn predict_by(
     let mut reporter = reporter(ui, report);
     reporter.progress(Progress::Until(Deadline::within_if_any(within)));
     let mut case = Case::new(&job, &mut run, &mut reporter);
+    case.may_replay = engine == Engine::Causality && may_replay(&origin);
     engines::run(&mut Predict::default(), &mut case, Deadline::NEVER)?;
     job.tell_alike(&mut case.tally, case.observer)?;
     let mut tally = case.tally;
@@ -99,6 +101,11 @@ fn predict_by(
     store.write_summary(&summary)?;
     reporter.finish();
     conclude(ui, &store.findings()?, &summary, report)
+}
+
+/// Values that a recording lacks are had by executing its program, which has to be this user's.
+fn may_replay(origin: &Origin) -> bool {
+    *origin == Origin::Own
 }
 
 fn tell(notes: Vec<String>, tally: &mut Tally, reporter: &mut Reporter) {

@@ -5,12 +5,12 @@
 //! over before is lost.
 
 use crate::analyse::gaps::heed;
-use crate::analyse::{Analysed, Engine, analyse};
+use crate::analyse::{Analysed, Engine, Values, analyse, analyse_values};
 use crate::check::budget::Deadlines;
 use crate::check::novelty::Shown;
 use crate::error::PipelineError;
 use rashomon_event::{Deadline, Trace};
-use rashomon_predict::Statistics;
+use rashomon_predict::{Statistics, Wanted};
 use rashomon_trace::{LoadedTrace, Recording};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const WAITING: usize = 2;
 enum Message {
     Loaded(Arc<LoadedTrace>, Shown),
     Found(Analysed),
-    Done(Statistics),
+    Done(Statistics, Wanted),
     Failed(PipelineError),
 }
 
@@ -33,15 +33,17 @@ pub(crate) struct Examination {
     thread: Option<JoinHandle<()>>,
     left_behind: Deadline,
     statistics: Option<Statistics>,
+    wanted: Wanted,
 }
 
 impl Examination {
     /// `trusted`: libraries whose calls order nothing.
-    pub(crate) fn begin(folder: PathBuf, engine: Engine, deadlines: &Deadlines, trusted: &[String]) -> Self {
+    pub(crate) fn begin(folder: PathBuf, (engine, values): (Engine, Values), deadlines: &Deadlines, trusted: &[String]) -> Self {
         let (sender, messages) = sync_channel(WAITING);
         let (deadlines, trusted) = (*deadlines, trusted.to_vec());
-        let thread = std::thread::spawn(move || examine(&folder, engine, (&deadlines, &trusted), &sender));
-        Self { messages, thread: Some(thread), left_behind: deadlines.left_behind, statistics: None }
+        let thread = std::thread::spawn(move || examine(&folder, (engine, values), (&deadlines, &trusted), &sender));
+        let wanted = Wanted::default();
+        Self { messages, thread: Some(thread), left_behind: deadlines.left_behind, statistics: None, wanted }
     }
 
     fn next(&mut self) -> Option<Message> {
@@ -66,7 +68,7 @@ impl Examination {
         match self.next() {
             Some(Message::Loaded(loaded, shown)) => Ok(Some((loaded, shown))),
             Some(Message::Failed(error)) => Err(error),
-            Some(Message::Found(_) | Message::Done(_)) | None => Ok(None),
+            Some(Message::Found(_) | Message::Done(..)) | None => Ok(None),
         }
     }
 
@@ -74,8 +76,8 @@ impl Examination {
     pub(crate) fn found(&mut self) -> Option<Analysed> {
         match self.next()? {
             Message::Found(analysed) => Some(analysed),
-            Message::Done(statistics) => {
-                self.statistics = Some(statistics);
+            Message::Done(statistics, wanted) => {
+                (self.statistics, self.wanted) = (Some(statistics), wanted);
                 None
             }
             Message::Loaded(..) | Message::Failed(_) => None,
@@ -88,16 +90,27 @@ impl Examination {
     }
 }
 
+impl Examination {
+    /// Which values could show more, once it has come to its end.
+    pub(crate) const fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+}
+
 /// Whoever does not listen any more wants nothing.
 fn examine(
     folder: &std::path::Path,
-    engine: Engine,
+    (engine, values): (Engine, Values),
     (deadlines, trusted): (&Deadlines, &[String]),
     sender: &SyncSender<Message>,
 ) {
     let loaded = match Recording::open(folder).and_then(|recording| recording.load_until(deadlines.left_behind)) {
         Ok(mut loaded) => {
             heed(&mut loaded, trusted);
+            if !loaded.flow.is_empty() {
+                // Without, every read matters for all that comes behind it.
+                loaded.trace.uses = rashomon_flow::uses(&loaded, deadlines.predicting).unwrap_or_default();
+            }
             Arc::new(loaded)
         }
         Err(rashomon_trace::TraceError::OutOfTime { .. }) => return,
@@ -110,15 +123,15 @@ fn examine(
     if sender.send(Message::Loaded(Arc::clone(&loaded), shown)).is_err() {
         return;
     }
-    let statistics = analyse(&loaded.trace, engine, deadlines.predicting, |analysed| {
+    let (statistics, wanted) = analyse_values(&loaded.trace, engine, values, deadlines.predicting, |analysed| {
         let _ = sender.send(Message::Found(analysed));
     });
-    if !loaded.trace.kept.is_empty() {
+    if !loaded.trace.kept.is_empty() && values != Values::Alone {
         // What the calls may have ordered need not be so: that is for executions to show.
         let trace = Trace { kept: Vec::new(), ..loaded.trace.clone() };
         analyse(&trace, engine, deadlines.predicting, |analysed| {
             let _ = sender.send(Message::Found(Analysed { despite_calls: true, ..analysed }));
         });
     }
-    let _ = sender.send(Message::Done(statistics));
+    let _ = sender.send(Message::Done(statistics, wanted));
 }

@@ -20,7 +20,7 @@ pub mod traces;
 
 use rashomon_event::{Candidate, Deadline, Trace, Witness};
 pub use rashomon_predict::Engine;
-use rashomon_predict::{Options, Statistics, predict_each};
+use rashomon_predict::{Options, Prediction, Statistics, Wanted, predict_and_ask};
 use rashomon_witness::Checker;
 use std::cell::LazyCell;
 
@@ -35,17 +35,51 @@ pub struct Analysed {
     pub refuted: bool,
     /// Found as if recorded calls into unseen code ordered nothing: a suspicion.
     pub despite_calls: bool,
+    /// In the witness some read sees another write than it saw: of the same value, or nothing in it depends on the read.
+    pub by_value: bool,
 }
+
+/// What of values of plain accesses is looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Values {
+    /// Those that the trace tells count.
+    #[default]
+    Known,
+    /// Moreover: which ones could show more, that the trace does not tell.
+    Asked,
+    /// Nothing is told but what rests on them.
+    Alone,
+}
+
+/// Refuted candidates of a trace about which that is asked: each is one more decision.
+const MOST_ASKED: usize = 200;
 
 /// Hands over each prediction as it is made, so that only one witness at a time is in memory. The checker reads the whole trace,
 /// so there is none before there is a witness. No further witness is looked for after the deadline.
-pub fn analyse(trace: &Trace, engine: Engine, deadline: Deadline, mut found: impl FnMut(Analysed)) -> Statistics {
+pub fn analyse(trace: &Trace, engine: Engine, deadline: Deadline, found: impl FnMut(Analysed)) -> Statistics {
+    analyse_values(trace, engine, Values::Known, deadline, found).0
+}
+
+/// The same, and which values could show more.
+pub fn analyse_values(
+    trace: &Trace,
+    engine: Engine,
+    values: Values,
+    deadline: Deadline,
+    mut found: impl FnMut(Analysed),
+) -> (Statistics, Wanted) {
     let checker = LazyCell::new(|| Checker::new(trace));
-    let options = Options { deciders: engine.deciders().to_vec(), deadline, ..Options::default() };
-    predict_each(trace, &options, |prediction| {
-        let refuted = prediction.refuted;
-        let mut analysed =
-            Analysed { candidate: prediction.candidate, witness: None, rejected: None, refuted, despite_calls: false };
+    let options = Options {
+        deciders: engine.deciders().to_vec(),
+        deadline,
+        ask_for_values: if values == Values::Asked { MOST_ASKED } else { 0 },
+        by_value_only: values == Values::Alone,
+        optimistic: values != Values::Alone,
+        ..Options::default()
+    };
+    predict_and_ask(trace, &options, |prediction| {
+        let Prediction { candidate, refuted, by_value, .. } = prediction;
+        let mut analysed = Analysed { candidate, witness: None, rejected: None, refuted, despite_calls: false, by_value };
         if let Some(witness) = prediction.witness {
             match checker.check(&witness) {
                 Ok(level) => analysed.witness = Some(Witness { level, ..witness }),

@@ -5,6 +5,7 @@ use crate::analyse::libraries::is_trusted;
 use crate::analyse::reach::{Facts, Role, called, linked};
 use crate::findings::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
+use rashomon_abi::unserved;
 use rashomon_event::{Trace, path_of};
 use rashomon_trace::LoadedTrace;
 use std::collections::BTreeSet;
@@ -17,7 +18,8 @@ pub struct Unseen {
     pub libraries: Vec<String>,
     /// Modules that hold Rust's standard library as toolchains ship it, in words.
     pub standard: Vec<String>,
-    /// Synchronisation functions that instrumented code calls and the runtime does not stand in for.
+    /// Synchronisation functions that the runtime does not serve: those that were called, where it notes that, and others that
+    /// instrumented code refers to.
     pub functions: Vec<String>,
 }
 
@@ -36,7 +38,8 @@ impl Unseen {
     /// The same, whatever was recorded of calls: some go through pointers, which nobody watches.
     pub fn strict(loaded: &LoadedTrace, trusted: &[String]) -> Self {
         let trace = &loaded.trace;
-        let mut unseen = Self { functions: unseen_functions(trace), ..Self::default() };
+        let called = unserved::names_of(loaded.header.unserved).map(str::to_owned);
+        let mut unseen = Self { functions: unseen_functions(trace).into_iter().chain(called).collect(), ..Self::default() };
         let mut libraries = Vec::new();
         for module in trace.modules.iter().filter(|module| !is_modelled(&module.path)) {
             let path = &path_of(&module.path);
@@ -52,7 +55,7 @@ impl Unseen {
             let calls = libraries.into_iter().filter(|path| !idle.contains(path));
             unseen.libraries.extend(calls.map(|path| file_name(path).to_owned()));
         }
-        for names in [&mut unseen.libraries, &mut unseen.standard] {
+        for names in [&mut unseen.libraries, &mut unseen.standard, &mut unseen.functions] {
             names.sort();
             names.dedup();
         }
@@ -105,7 +108,8 @@ fn never_called(trace: &Trace) -> BTreeSet<&str> {
 const SYNCHRONISATION: [&str; 12] =
     ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_", "__kmpc_"];
 /// Whole names of functions by which the kernel, or threads of libc's own, hand something from thread to thread. The runtime
-/// serves most of them; those that it does not have matter.
+/// serves most of them; of those that it does not serve ([`unserved`]) it notes that they are called, so that a name that is only
+/// linked with, as those of GLib's archive are, is nothing to talk of. Names that it does not have at all matter.
 const HAND_OVER: [&str; 47] = [
     "aio_error",
     "aio_error64",

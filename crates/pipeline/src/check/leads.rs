@@ -64,6 +64,14 @@ impl Lead {
         own.into_iter().chain(other).find(|(from, _)| !from.kept.is_empty())
     }
 
+    /// Of an execution that was looked at before: how often these were seen is counted.
+    pub(crate) fn seen_before(mut self, known: &BTreeSet<FindingId>) -> Self {
+        if known.contains(&self.finding.id) {
+            self.finding.occurrences = 0;
+        }
+        self
+    }
+
     /// Whether the recorded schedule may be wanted again.
     pub(crate) fn replays_its_recording(&self) -> bool {
         self.exit.is_some() || self.finding.schedule.is_none() && is_proven(&self.finding) || may_be_unordered(&self.finding)
@@ -147,13 +155,17 @@ impl Source {
     }
 
     /// A client asks the same again: with one it goes on behind external inputs.
-    pub(super) fn schedule(&self, loaded: &LoadedTrace, quantum: u64, has_client: bool) -> Option<Arc<Schedule>> {
+    pub(crate) fn schedule(&self, loaded: &LoadedTrace, quantum: u64, has_client: bool) -> Option<Arc<Schedule>> {
         (loaded.trace.mode == rashomon_event::Mode::Serial).then(|| {
             let recorded = if has_client { loaded.whole_schedule(quantum) } else { loaded.replay_schedule(quantum) };
             Arc::new(Schedule { surroundings: self.surroundings.clone(), kept: self.kept.clone(), ..recorded })
         })
     }
 }
+
+/// Said of what only values, or uses of reads, show.
+const BY_VALUE: &str = "in the predicted order some read sees another write than in the recording: one of the same value, or \
+    nothing that happens there depends on the value";
 
 /// Suspicions that are looked at in one recording: to say what one is costs a look at the whole trace.
 pub(super) const MOST_OF_ONE_RECORDING: u64 = 4000;
@@ -227,6 +239,7 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         if analysed.despite_calls {
             composer.doubt(&mut finding);
         }
+        finding.notes.extend(analysed.by_value.then(|| BY_VALUE.to_owned()));
         finding
             .notes
             .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));

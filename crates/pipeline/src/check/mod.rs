@@ -10,8 +10,8 @@ pub mod prove;
 pub mod pursue;
 pub mod tally;
 
-use crate::analyse::Engine;
 use crate::analyse::examine::Examination;
+use crate::analyse::{Engine, Values};
 use crate::check::budget::Budget;
 use crate::check::leads::{Gathered, Lead, Source, is_proven, leads_of, merge};
 use crate::check::prove::{Prover, load, may_be_unordered};
@@ -304,7 +304,7 @@ pub fn analyse_session<S: Symbols + ?Sized>(
     let mut leads = BTreeMap::new();
     let deadlines = Budget { predict_within: Some(within), ..Budget::NONE }.begin();
     for process in processes(session)? {
-        let mut examination = Examination::begin(process.folder, engine, &deadlines, symbols.trusted());
+        let mut examination = Examination::begin(process.folder, (engine, Values::Known), &deadlines, symbols.trusted());
         let Some((loaded, _)) = examination.loaded()? else {
             tally.not_analysed += 1;
             continue;

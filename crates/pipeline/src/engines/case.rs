@@ -7,6 +7,7 @@
 //! output, read no input of ours and are bounded by what the first one took; one that does not end in that time is of no use and
 //! is thrown away, unless an excerpt was wanted.
 
+use crate::analyse::Values;
 use crate::analyse::examine::Examination;
 use crate::check::Job;
 use crate::check::budget::Deadlines;
@@ -25,7 +26,7 @@ use crate::record::{RecordSettings, Scheduling, record};
 use crate::store::run::{RecordedRun, RunRecord};
 use rashomon_confirm::force::remove;
 use rashomon_confirm::{Ending, Input, Output, Time, execute};
-use rashomon_event::{Deadline, Evidence, KeptPlace};
+use rashomon_event::{Deadline, Evidence, FindingId, KeptPlace};
 use rashomon_report::ProgramExit;
 use rashomon_trace::processes;
 use std::collections::BTreeSet;
@@ -93,6 +94,9 @@ pub struct Case<'c, 'j, S: ?Sized> {
     lost: bool,
     /// The first recording is large, and still to be analysed.
     pub first_waits: bool,
+    /// Whether a recording may be executed once more for the values that it lacks, and how often one was.
+    pub may_replay: bool,
+    pub(super) replayed: u32,
     /// Why nothing more is executed, where an execution could not be made. What was decided before stands.
     pub stopped: Option<PipelineError>,
 }
@@ -112,6 +116,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             whole: 0,
             lost: false,
             first_waits: false,
+            may_replay: true,
+            replayed: 0,
             stopped: None,
         }
     }
@@ -299,12 +305,13 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
     pub(super) fn analyse(&mut self, number: u32) -> Result<Analysed, PipelineError> {
         let job = self.job;
         self.observer.progress(Progress::Analysing { number, of: self.run.recordings.len() as u32 });
-        let recorded = self.run.recordings.get(number as usize);
+        let recorded = self.run.recordings.get(number as usize).cloned();
         let (mut fresh, mut any) = (BTreeSet::new(), false);
         let mut all_shown = Some(Shown::default());
         for process in processes(&job.store.recording(number))? {
-            let mut examination =
-                Examination::begin(process.folder.clone(), job.settings.engine, &self.deadlines, job.symbols.trusted());
+            let values = if self.may_replay { Values::Asked } else { Values::Known };
+            let engine = (job.settings.engine, values);
+            let mut examination = Examination::begin(process.folder.clone(), engine, &self.deadlines, job.symbols.trusted());
             let Some((loaded, shown)) = examination.loaded()? else {
                 self.tally.not_analysed += 1;
                 all_shown = None;
@@ -319,21 +326,28 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
                 threads: loaded.trace.threads.len(),
             });
             // Whatever else does not end in its time is no recording.
-            let is_excerpt = number > 0 && recorded.is_some_and(|recorded| recorded.exit == ProgramExit::TimedOut);
+            let is_excerpt = number > 0 && recorded.as_ref().is_some_and(|recorded| recorded.exit == ProgramExit::TimedOut);
             self.tally.count(&loaded, &process.path, job.symbols.trusted(), is_excerpt, self.observer);
             if let Some(note) = input_words(&loaded, job.symbols).filter(|note| !self.tally.notes.contains(note)) {
                 self.tally.note(note, self.observer);
             }
-            let scheduling = recorded.and_then(|recorded| recorded.policy.parse::<Scheduling>().ok());
-            let seed = recorded.map_or(0, |recorded| recorded.seed);
+            let scheduling = recorded.as_ref().and_then(|recorded| recorded.policy.parse::<Scheduling>().ok());
+            let seed = recorded.as_ref().map_or(0, |recorded| recorded.seed);
             let surroundings = scheduling.and_then(|scheduling| scheduling.surroundings(&process.path, seed));
-            let kept = recorded.map_or_else(Vec::new, |recorded| recorded.kept.clone());
+            let kept = recorded.as_ref().map_or_else(Vec::new, |recorded| recorded.kept.clone());
             let from = Source { recording: number, process: process.path, surroundings, kept };
-            let exit = recorded.filter(|_| from.process.is_initial()).map_or(ProgramExit::Unknown, |recorded| recorded.exit);
+            let exit =
+                recorded.as_ref().filter(|_| from.process.is_initial()).map_or(ProgramExit::Unknown, |recorded| recorded.exit);
             let may_be_wrong = Norm::at_worst(job.settings.expected_exit).is_wrong(exit);
             let exit = if may_be_wrong { exit } else { ProgramExit::Unknown };
             let with = (job.symbols, job.settings.record.quantum);
-            let found = leads_of(&loaded, with, &from, exit, &mut examination, &mut self.tally);
+            let mut found = leads_of(&loaded, with, &from, exit, &mut examination, &mut self.tally);
+            if !is_excerpt {
+                let known: BTreeSet<FindingId> = found.iter().map(|lead| lead.finding.id.clone()).collect();
+                let by_value = self.leads_by_value(&loaded, &from, examination.wanted())?;
+                // It is the same execution, in which each was seen already.
+                found.extend(by_value.into_iter().map(|lead| lead.seen_before(&known)));
+            }
             any |= !found.is_empty();
             if found.iter().any(Lead::replays_its_recording) {
                 self.gathered.remember(&from, &loaded, job.settings.record.quantum, job.program.client.is_some());

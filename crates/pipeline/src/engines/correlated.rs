@@ -80,7 +80,7 @@ pub struct Correlated {
 }
 
 /// Whether the program itself has tables of dependences. Libraries that alone have some are not looked into.
-fn has_tables(executable: &std::path::Path) -> bool {
+pub(super) fn has_tables(executable: &std::path::Path) -> bool {
     let found = rashomon_symbolize::with_object(executable, |object| Ok(object.section_by_name(deep::DEPENDENCES).is_some()));
     found.unwrap_or(false)
 }

@@ -5,6 +5,7 @@ pub mod engine;
 mod interleave;
 mod left;
 mod portfolio;
+mod valued;
 
 use crate::check::plan::Plan;
 use crate::engines::engine::Registered;

@@ -126,6 +126,8 @@ mod tests {
             kept: Vec::new(),
             loops: Vec::new(),
             atomic_values: false,
+            plain_values: Vec::new(),
+            uses: Vec::new(),
             not_reexecutable_from: None,
         }
     }

@@ -42,6 +42,8 @@ fn trace_of(loaded: &[ModuleInfo], catch: &Catch) -> Trace {
         kept: Vec::new(),
         loops: Vec::new(),
         atomic_values: false,
+        plain_values: Vec::new(),
+        uses: Vec::new(),
         not_reexecutable_from: None,
     };
     for side in [&catch.held, &catch.arrived] {

@@ -99,6 +99,8 @@ pub struct RecordSettings {
     pub dependences: bool,
     /// Places whose plain accesses alone are kept; none: all are.
     pub kept: Vec<KeptPlace>,
+    /// Serial: the values of plain accesses are recorded, and every access.
+    pub values: bool,
 }
 
 /// Which plain accesses are kept.
@@ -159,7 +161,8 @@ fn options_of(settings: &RecordSettings) -> u64 {
     };
     // An access that is left out would be taken for the next one.
     let dependences = if settings.dependences { option::DEPENDENCES | option::NO_FILTER } else { 0 };
-    accesses | settings.unseen_calls.options() | dependences
+    let values = if settings.values { option::VALUES } else { 0 };
+    accesses | settings.unseen_calls.options() | dependences | values
 }
 
 /// Records one execution into `session`.

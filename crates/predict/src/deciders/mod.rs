@@ -22,8 +22,9 @@ pub struct Question<'a, 't> {
     trace_order: OnceCell<crate::dependences::Dependences>,
     /// What the maximal causal model needs of the trace, once it is asked.
     facts: OnceCell<Option<Facts<'a, 't>>>,
-    /// The same with the values of atomic events.
+    /// The same with the values that the trace tells, and with those that it does not tell.
     valued_facts: OnceCell<Option<Facts<'a, 't>>>,
+    open_facts: OnceCell<Option<Facts<'a, 't>>>,
     /// The CSP model of the trace, once it is searched.
     refinement: csp::Search<'t>,
 }
@@ -38,6 +39,7 @@ impl<'a, 't> Question<'a, 't> {
             trace_order: OnceCell::new(),
             facts: OnceCell::new(),
             valued_facts: OnceCell::new(),
+            open_facts: OnceCell::new(),
             refinement: csp::Search::default(),
         }
     }
@@ -48,10 +50,18 @@ impl<'a, 't> Question<'a, 't> {
         self.facts.get_or_init(collect).as_ref()
     }
 
-    /// The same, with the values of atomic events. `None`, too, where the trace has none.
+    /// The same, with the values that the trace tells. `None`, too, where it tells none.
     pub fn valued_facts(&self) -> Option<&Facts<'a, 't>> {
-        let collect = || Facts::with_atomics(self.index, self.memory, self.options.deadline);
-        self.valued_facts.get_or_init(|| Some(()).filter(|()| self.index.trace.atomic_values).and_then(|()| collect())).as_ref()
+        let collect = || Facts::with_values(self.index, self.memory, self.options.deadline);
+        self.valued_facts
+            .get_or_init(|| if self.index.trace.has_values() || !self.index.trace.uses.is_empty() { collect() } else { None })
+            .as_ref()
+    }
+
+    /// The same, where values that the trace does not tell may be any.
+    pub fn open_facts(&self) -> Option<&Facts<'a, 't>> {
+        let collect = || Facts::with_any_values(self.index, self.memory, self.options.deadline);
+        self.open_facts.get_or_init(collect).as_ref()
     }
 
     /// States of the CSP model that were seen so far.

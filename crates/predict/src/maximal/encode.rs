@@ -21,18 +21,21 @@ use std::collections::BTreeMap;
 pub type Number = usize;
 
 /// Something that may be read: the write of a node, or what was there before (`None`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Choice {
     /// Holds if it is what the read is to see.
     pub literal: Literal,
     pub writer: Option<Number>,
+    /// That reads keep what they saw from which the writer's value is computed.
+    pub needs: Vec<Literal>,
 }
 
 /// A read of a cell, if its node runs.
 #[derive(Clone, Debug)]
 pub struct Obligation {
     pub cell: usize,
-    /// At least one literal holds if the node runs.
+    /// The read is to see what it saw: it runs, and something depends on it. At least one literal holds then.
+    pub kept: Literal,
     pub choices: Vec<Choice>,
 }
 
@@ -65,6 +68,10 @@ pub struct Encoding<'f, 'a, 't> {
     pub cells: usize,
     /// Total literals: whether one node comes before another.
     before: FxHashMap<(Number, Number), Literal>,
+    /// Per node that reads what need not matter: whether it is to see what it saw.
+    kept: FxHashMap<Number, Literal>,
+    /// Per write, the reads from which its value is computed, where these need not matter when it runs.
+    computed: FxHashMap<Number, Vec<Literal>>,
     /// Pairs of sections that are known to exclude each other.
     pub excluded: FxHashSet<(u32, u32)>,
 }
@@ -82,6 +89,8 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             threads: vec![Vec::new(); threads],
             cells: 0,
             before: FxHashMap::default(),
+            kept: FxHashMap::default(),
+            computed: FxHashMap::default(),
             excluded: FxHashSet::default(),
         };
         for &goal in target.goals {
@@ -96,6 +105,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         encoding.goals(target.goals);
         encoding.orders(target.orders);
         encoding.waits();
+        encoding.uses();
         encoding.memory()?;
         encoding.semaphores()?;
         Ok(encoding)
@@ -232,6 +242,35 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         }
     }
 
+    /// A read has to see what it saw once something runs, or is next, that depends on it.
+    fn uses(&mut self) {
+        let (trace, index) = (self.facts.index.trace, self.facts.index);
+        for number in 0..self.steps.len() {
+            let event = self.steps[number].event;
+            let Some(one) = self.facts.use_of(event) else { continue };
+            let (thread, _) = index.place(event);
+            let first = one.first.map(|first| index.place(first).1);
+            if first.zip(self.goals[thread as usize]).is_some_and(|(first, goal)| goal >= first) {
+                continue;
+            }
+            let kept = self.problem().variable().positive();
+            self.solver.prefer(!kept);
+            self.kept.insert(number, kept);
+            // The node that runs only if everything up to the first event does.
+            let nodes = &self.threads[thread as usize];
+            let behind = first.and_then(|first| nodes.get(nodes.partition_point(|&(at, _)| at < first)));
+            if let Some(&(_, behind)) = behind {
+                let behind = self.steps[behind].runs;
+                self.problem().clause(&[!behind, kept]);
+            }
+            for write in one.written.iter().filter(|write| trace.event(**write).thread.0 == thread) {
+                if let Some(write) = self.number(thread, index.place(*write).1) {
+                    self.computed.entry(write).or_default().push(kept);
+                }
+            }
+        }
+    }
+
     fn memory(&mut self) -> Result<(), TooLarge> {
         // Per granule, the bytes that accesses of the slice touch.
         let mut touched: BTreeMap<u32, Vec<Bytes>> = BTreeMap::new();
@@ -275,17 +314,23 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
                     if choices > MATCHES {
                         return Err(TooLarge);
                     }
-                    self.steps[number].reads.push(Obligation { cell, choices: found });
+                    let kept = self.kept_of(number);
+                    self.steps[number].reads.push(Obligation { cell, kept, choices: found });
                 }
             }
         }
         Ok(())
     }
 
+    fn kept_of(&self, reader: Number) -> Literal {
+        self.kept.get(&reader).copied().unwrap_or(self.steps[reader].runs)
+    }
+
     /// What a read of a cell may see, with what each choice needs.
     fn choices(&mut self, reader: Number, read: &super::facts::Read, piece: Bytes, writers: &[Number]) -> Vec<Choice> {
         let facts = self.facts;
-        let Step { event, runs, .. } = self.steps[reader];
+        let event = self.steps[reader].event;
+        let runs = self.kept_of(reader);
         let thread = facts.index.trace.event(event).thread;
         let of_own = |&&writer: &&Number| facts.index.trace.event(self.steps[writer].event).thread == thread;
         let own = writers.iter().filter(of_own).take_while(|&&writer| writer < reader).last().copied();
@@ -304,12 +349,17 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
                 let seen = writer.map(|writer| self.steps[writer].event) == read.writer;
                 self.solver.prefer(if seen { literal } else { !literal });
             }
+            let mut needs = Vec::new();
             if let Some(writer) = writer {
                 let present = self.steps[writer].runs;
                 self.problem().clause(&[!literal, present]);
                 self.problem().edge_if(literal, Self::node(writer), Self::node(reader));
+                needs = self.computed.get(&writer).cloned().unwrap_or_default();
+                for &kept in &needs {
+                    self.problem().clause(&[!literal, kept]);
+                }
             }
-            choices.push(Choice { literal, writer });
+            choices.push(Choice { literal, writer, needs });
         }
         if writers.len() != 1 {
             let mut clause = vec![!runs];

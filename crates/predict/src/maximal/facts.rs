@@ -3,10 +3,10 @@
 use super::Values;
 use super::values::Source;
 use crate::index::Index;
-use rashomon_event::{Address, Deadline, EventIndex, EventKind};
+use rashomon_event::{Address, Deadline, EventIndex, EventKind, ReadUse, SiteId};
 use rashomon_order::{SharedMemory, initial_counts};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a granule, one bit each.
 pub type Bytes = u8;
@@ -47,6 +47,8 @@ pub struct Facts<'a, 't> {
     pub index: &'a Index<'t>,
     pub memory: &'a SharedMemory,
     values: Option<Source<'a>>,
+    /// What the trace says of uses of reads counts.
+    heeds_uses: bool,
     pub granules: Vec<Granule>,
     reads: FxHashMap<EventIndex, Vec<Read>>,
     pub semaphores: BTreeMap<Address, Semaphore>,
@@ -66,9 +68,16 @@ impl<'a, 't> Facts<'a, 't> {
         Self::of(index, memory, values.map(Source::Table), deadline)
     }
 
-    /// With the values of atomic events; of a trace that has them, or there is nothing to be had. `None`: as above.
-    pub fn with_atomics(index: &'a Index<'t>, memory: &'a SharedMemory, deadline: Deadline) -> Option<Self> {
-        Self::of(index, memory, Some(Source::Atomics).filter(|_| index.trace.atomic_values), deadline)
+    /// With the values and uses that the trace tells, if it tells any. `None`: as above.
+    pub fn with_values(index: &'a Index<'t>, memory: &'a SharedMemory, deadline: Deadline) -> Option<Self> {
+        let facts = Self::of(index, memory, Some(Source::Trace).filter(|_| index.trace.has_values()), deadline)?;
+        Some(Self { heeds_uses: true, ..facts })
+    }
+
+    /// The same, and values that the trace does not tell may be any. What is refuted then no value can show. `None`: as above.
+    pub fn with_any_values(index: &'a Index<'t>, memory: &'a SharedMemory, deadline: Deadline) -> Option<Self> {
+        let facts = Self::of(index, memory, Some(Source::Unknown), deadline)?;
+        Some(Self { heeds_uses: true, ..facts })
     }
 
     fn of(index: &'a Index<'t>, memory: &'a SharedMemory, values: Option<Source<'a>>, deadline: Deadline) -> Option<Self> {
@@ -79,6 +88,7 @@ impl<'a, 't> Facts<'a, 't> {
             index,
             memory,
             values,
+            heeds_uses: false,
             granules: vec![Granule::default(); memory.len()],
             reads: FxHashMap::default(),
             semaphores: BTreeMap::new(),
@@ -114,7 +124,7 @@ impl<'a, 't> Facts<'a, 't> {
                     self.reads.entry(event).or_default().push(read);
                     if writer.is_none() {
                         for byte in each(same) {
-                            let value = self.values.and_then(|values| values.read(trace, event, None, address + byte as u64));
+                            let value = self.values.and_then(|values| values.initial(trace, event, address + byte as u64));
                             let initial = &mut self.granules[granule].initial[byte];
                             *initial = initial.or(value);
                         }
@@ -122,9 +132,20 @@ impl<'a, 't> Facts<'a, 't> {
                 }
             }
             if access.class.writes() {
+                self.found(event, granule, bytes, &last[granule]);
                 self.granules[granule].writes.push(Write { event, bytes });
                 each(bytes).for_each(|byte| last[granule][byte] = Some(event));
             }
+        }
+    }
+
+    /// What a write found that nobody had written before.
+    fn found(&mut self, event: EventIndex, granule: usize, bytes: Bytes, last: &[Option<EventIndex>; 8]) {
+        let address = self.granules[granule].address;
+        for byte in each(bytes).filter(|&byte| last[byte].is_none()) {
+            let value = self.values.and_then(|values| values.found(self.index.trace, event, address + byte as u64));
+            let initial = &mut self.granules[granule].initial[byte];
+            *initial = initial.or(value);
         }
     }
 
@@ -142,12 +163,21 @@ impl<'a, 't> Facts<'a, 't> {
         let (trace, granule) = (self.index.trace, &self.granules[read.granule as usize]);
         each(bytes).all(|byte| {
             let address = granule.address + byte as u64;
-            let offered = match writer {
-                Some(writer) => values.written(trace, writer, address),
-                None => granule.initial[byte],
-            };
-            offered.is_some() && offered == values.read(trace, event, read.writer, address)
+            values.same(trace, (event, address), read.writer, (writer, granule.initial[byte]))
         })
+    }
+
+    /// What is known to depend on a read, where that counts.
+    pub fn use_of(&self, event: EventIndex) -> Option<&ReadUse> {
+        if self.heeds_uses { self.index.trace.use_of(event) } else { None }
+    }
+
+    /// Where these granules are read and written.
+    pub fn sites_of(&self, granules: &BTreeSet<u32>) -> BTreeSet<SiteId> {
+        let reads = self.reads.iter().filter(|(_, reads)| reads.iter().any(|read| granules.contains(&read.granule)));
+        let writes = granules.iter().flat_map(|&granule| &self.granules[granule as usize].writes);
+        let events = reads.map(|(&event, _)| event).chain(writes.map(|write| write.event));
+        events.map(|event| self.index.trace.event(event).site).collect()
     }
 
     /// Whether more than one event may have written what reads see.

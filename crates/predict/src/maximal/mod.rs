@@ -3,16 +3,17 @@
 //! Decided: whether some prefixes of the threads have an order in which creation, joins, locks, conditions, barriers, semaphores
 //! (exactly), once and publication hold and every read sees the value that it saw, from whichever write (Huang, Meredith, Roşu,
 //! "Maximal Sound Predictive Race Detection with Control Flow Abstraction", PLDI 2014, §2-3; Rajagopalan, "Fast and Precise
-//! On-the-Fly Data Race Detection", thesis, 2016, §4.4.1 and §4.4.4 without gaps). Values are those of atomic events, which
-//! recordings have, or come as a side table ([`Values`]); a read of which they say nothing keeps its writer, so that without
-//! values the answers are those of [`crate::exact`].
+//! On-the-Fly Data Race Detection", thesis, 2016, §4.4.1 and §4.4.4 without gaps). Values are those that the trace tells, of
+//! atomic events and, where they were recorded, of plain accesses, or come as a side table ([`Values`]); a read of which they say
+//! nothing keeps its writer, so that without values the answers are those of [`crate::exact`]. A read of which the trace knows
+//! that nothing which runs, or is next, depends on it may see anything; who reads what is computed from it sees another value.
 //!
 //! Only the backward slice of the goals takes part. It becomes a problem of clauses and edges for `rashomon-sat`; rules about
 //! pairs of sections and of accesses are added where a model disregards them.
 //!
 //! Guarantee: a witness has passed a run of all rules but those of the theory; `Refuted` comes with a proof that the checker of
-//! proofs has accepted. `Undecided` only when a limit is reached. Limits: every read of an event that runs counts, for what
-//! depends on it is not known; values are compared byte by byte, and the value of an access is not looked for in the trace.
+//! proofs has accepted. `Undecided` only when a limit is reached. Limits: values are compared byte by byte, and the value of an
+//! access is not looked for in the trace.
 //!
 //! Cost: exponential at worst. Memory: events of the slice that synchronise or touch shared memory, times threads.
 
@@ -30,6 +31,11 @@ use crate::regroup::{Order, regroup};
 use encode::{Encoding, TooLarge};
 use rashomon_event::{Deadline, EventIndex};
 use rashomon_sat::{Answer, Model, Problem, Statistics, proof};
+use slice::MOST_LOOKS;
+use std::collections::BTreeSet;
+
+/// Where any value may be the right one: writes that reads are compared with, by the most events of a slice.
+const LOOKS_PER_EVENT: usize = 20;
 
 /// What a decision may cost.
 #[derive(Clone, Copy, Debug)]
@@ -114,19 +120,36 @@ pub fn comes_between(
     examine(facts, Target { goals: &[second], orders: &[(first, between)] }, limits, deadline)
 }
 
-/// A witness in which some read sees another write of the value that it saw. `None`: there is none, or a limit is reached.
+/// A witness in which some read sees another write, of the value that it saw or because nothing depends on it. `None`: there is
+/// none, or a limit is reached.
 pub fn by_value(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Limits, deadline: Deadline) -> Option<Vec<EventIndex>> {
     let target = Target::next(goals);
-    let slice = slice::slice(facts, target, deadline).filter(|slice| slice.has_choices)?;
+    let slice = slice::slice(facts, target, MOST_LOOKS, deadline).filter(slice::Slice::has_choices)?;
     match within(facts, target, slice.cut, limits, deadline).decision {
         Decision::Witness(order) => Some(order),
         Decision::Refuted | Decision::Undecided => None,
     }
 }
 
+/// Of which granules values that are not known could make a difference: there is a witness if they are right. None: there is no
+/// such witness, or a limit is reached. `facts`: [`Facts::with_any_values`].
+pub fn values_may_tell(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Limits, deadline: Deadline) -> BTreeSet<u32> {
+    let target = Target::next(goals);
+    // Every write of the same bytes is a choice: a slice that would take long is beyond the limits.
+    let most = limits.events.saturating_mul(LOOKS_PER_EVENT);
+    let Some(slice) = slice::slice(facts, target, most, deadline).filter(|slice| !slice.choices.is_empty()) else {
+        return BTreeSet::new();
+    };
+    let slice::Slice { cut, choices, .. } = slice;
+    match within(facts, target, cut, limits, deadline).decision {
+        Decision::Witness(_) => choices,
+        Decision::Refuted | Decision::Undecided => BTreeSet::new(),
+    }
+}
+
 /// Decides, and tells of what.
 pub fn examine(facts: &Facts<'_, '_>, target: Target<'_>, limits: &Limits, deadline: Deadline) -> Examined {
-    match slice::slice(facts, target, deadline) {
+    match slice::slice(facts, target, MOST_LOOKS, deadline) {
         Some(slice) => within(facts, target, slice.cut, limits, deadline),
         None => Examined { decision: Decision::Undecided, cost: Cost::default(), problem: None },
     }

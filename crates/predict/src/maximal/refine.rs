@@ -32,24 +32,26 @@ pub fn refine(encoding: &mut Encoding<'_, '_, '_>, model: &Model) -> usize {
             }
             Effect::Release(section) => open[index.sections[section as usize].lock as usize].retain(|&other| other != section),
         }
-        for obligation in &step.reads {
+        for obligation in step.reads.iter().filter(|obligation| model.holds(obligation.kept)) {
             let seen = last[obligation.cell];
-            if obligation.choices.iter().any(|choice| choice.writer == seen) {
+            let may_see = |choice: &Choice| choice.writer == seen && choice.needs.iter().all(|&kept| model.holds(kept));
+            if obligation.choices.iter().any(may_see) {
                 continue;
             }
-            if let (Some(&choice), Some(seen)) = (obligation.choices.iter().find(|choice| model.holds(choice.literal)), seen) {
-                interferences.push((number, choice, seen));
+            let chosen = obligation.choices.iter().find(|choice| model.holds(choice.literal));
+            if let (Some(choice), Some(seen)) = (chosen, seen) {
+                interferences.push((number, choice.clone(), seen));
             }
         }
         step.writes.iter().for_each(|&cell| last[cell] = Some(number));
     }
     overlaps.iter().for_each(|&(one, other)| encoding.exclude(one, other));
-    interferences.iter().for_each(|&(reader, choice, other)| keep_out(encoding, reader, choice, other));
+    interferences.iter().for_each(|(reader, choice, other)| keep_out(encoding, *reader, choice, *other));
     overlaps.len() + interferences.len()
 }
 
 /// If a read is to see this choice, another write that runs comes before what is seen or after the read.
-fn keep_out(encoding: &mut Encoding<'_, '_, '_>, reader: Number, choice: Choice, other: Number) {
+fn keep_out(encoding: &mut Encoding<'_, '_, '_>, reader: Number, choice: &Choice, other: Number) {
     let mut clause = vec![!choice.literal, !encoding.steps[other].runs, encoding.before(reader, other)];
     if let Some(writer) = choice.writer {
         clause.push(encoding.before(other, writer));

@@ -12,12 +12,15 @@ use super::facts::Facts;
 use crate::closure::Cut;
 use crate::index::{Effect, NEVER};
 use rashomon_event::{Deadline, EventIndex, EventKind};
+use std::collections::BTreeSet;
 
 /// How far each thread can matter.
 pub struct Slice {
     pub cut: Cut,
-    /// Some read may see another write than it saw.
-    pub has_choices: bool,
+    /// Granules of which some read may see another write than it saw.
+    pub choices: BTreeSet<u32>,
+    /// Some read need not matter.
+    pub has_uses: bool,
     /// Writes that reads were compared with.
     looks: usize,
     /// Per thread, where its goal is.
@@ -27,6 +30,11 @@ pub struct Slice {
 }
 
 impl Slice {
+    /// Whether some read may see another write than it saw.
+    pub fn has_choices(&self) -> bool {
+        self.has_uses || !self.choices.is_empty()
+    }
+
     fn need(&mut self, (thread, at): (u32, u32)) {
         let thread = thread as usize;
         let count = at.saturating_add(1).min(self.most[thread]);
@@ -38,14 +46,14 @@ impl Slice {
 }
 
 /// Most writes that reads are compared with, for their values.
-const MOST_LOOKS: usize = 10_000_000;
+pub const MOST_LOOKS: usize = 10_000_000;
 
-/// `None`: the deadline has passed, or there are too many writes whose values would have to be compared.
-pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, deadline: Deadline) -> Option<Slice> {
+/// `None`: the deadline has passed, or there are more than so many writes whose values would have to be compared.
+pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, most_looks: usize, deadline: Deadline) -> Option<Slice> {
     let index = facts.index;
     let threads = index.threads.len();
     let most = index.threads.iter().map(|events| events.len() as u32).collect();
-    let mut slice = Slice { cut: vec![0; threads], has_choices: false, looks: 0, most, grown: Vec::new() };
+    let mut slice = Slice { cut: vec![0; threads], choices: BTreeSet::new(), has_uses: false, looks: 0, most, grown: Vec::new() };
     for &goal in target.goals {
         let (thread, at) = index.place(goal);
         slice.most[thread as usize] = slice.most[thread as usize].min(at);
@@ -79,7 +87,7 @@ pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, deadline: Deadline) -> O
             }
         }
         for at in std::mem::replace(&mut done[thread], end)..end {
-            if watch.is_over() || slice.looks > MOST_LOOKS {
+            if watch.is_over() || slice.looks > most_looks {
                 return None;
             }
             event(facts, index.threads[thread][at as usize], &mut slice);
@@ -95,16 +103,21 @@ fn event(facts: &Facts<'_, '_>, event: EventIndex, slice: &mut Slice) {
     {
         semaphore.posts.iter().for_each(|&post| slice.need(index.place(post)));
     }
+    slice.has_uses |= facts.use_of(event).is_some();
     for read in facts.reads(event) {
         read.writer.into_iter().for_each(|writer| slice.need(index.place(writer)));
         if facts.has_values() {
             slice.looks += facts.granules[read.granule as usize].writes.len();
             let mut bytes = super::facts::each(read.bytes);
-            slice.has_choices |= read.writer.is_some() && bytes.any(|byte| facts.may_see(event, read, None, 1 << byte));
+            if read.writer.is_some() && bytes.any(|byte| facts.may_see(event, read, None, 1 << byte)) {
+                slice.choices.insert(read.granule);
+            }
             for write in &facts.granules[read.granule as usize].writes {
                 let mut common = super::facts::each(read.bytes & write.bytes);
                 if write.event != event && common.any(|byte| facts.may_see(event, read, Some(write.event), 1 << byte)) {
-                    slice.has_choices |= Some(write.event) != read.writer;
+                    if Some(write.event) != read.writer {
+                        slice.choices.insert(read.granule);
+                    }
                     slice.need(index.place(write.event));
                 }
             }

@@ -1,6 +1,6 @@
-//! What accesses read and wrote, byte by byte, where that is known: of all accesses of a table, or of a recording's atomic ones.
+//! What accesses read and wrote, byte by byte, where that is known: of all accesses of a table, or as the trace tells it.
 
-use rashomon_event::{AtomicOp, EventIndex, EventKind, Trace};
+use rashomon_event::{Access, AccessClass, AtomicOp, EventIndex, EventKind, Trace};
 use rustc_hash::FxHashMap;
 
 /// A side table of a trace. What it lacks is not known, and equal to nothing.
@@ -21,11 +21,11 @@ impl Values {
         self.written.insert(event, bytes.to_vec());
     }
 
-    pub(super) fn read(&self, trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
+    fn read(&self, trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
         byte(&self.read, trace, event, address)
     }
 
-    pub(super) fn written(&self, trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
+    fn written(&self, trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
         byte(&self.written, trace, event, address)
     }
 }
@@ -34,33 +34,85 @@ impl Values {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source<'a> {
     Table(&'a Values),
-    /// Atomic events of a trace that has their values. What a read-modify-write read is what its writer wrote.
-    Atomics,
+    /// What the trace tells. What an atomic read-modify-write read is what its writer wrote.
+    Trace,
+    /// The same, and whatever the trace does not tell may be anything: whether values could make a difference.
+    Unknown,
 }
 
 impl Source<'_> {
     /// `writer`: whose write the event saw there.
-    pub(super) fn read(self, trace: &Trace, event: EventIndex, writer: Option<EventIndex>, address: u64) -> Option<u8> {
-        match (self, trace.event(event).kind) {
-            (Self::Table(values), _) => values.read(trace, event, address),
-            (Self::Atomics, EventKind::Atomic { op: AtomicOp::Load | AtomicOp::CasFailed, .. }) => carried(trace, event, address),
-            (Self::Atomics, EventKind::Atomic { op: AtomicOp::Rmw, .. }) => self.written(trace, writer?, address),
-            (Self::Atomics, _) => None,
+    fn read(self, trace: &Trace, event: EventIndex, writer: Option<EventIndex>, address: u64) -> Option<u8> {
+        if let Self::Table(values) = self {
+            return values.read(trace, event, address);
+        }
+        match trace.event(event).kind {
+            EventKind::Atomic { op: AtomicOp::Load | AtomicOp::CasFailed, .. } => carried(trace, event, address),
+            EventKind::Atomic { op: AtomicOp::Rmw, .. } => self.written(trace, writer?, address),
+            EventKind::Access(access) => byte_of(trace.plain_value(event)?.read?, &access, address),
+            _ => None,
         }
     }
 
-    pub(super) fn written(self, trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
-        match (self, trace.event(event).kind) {
-            (Self::Table(values), _) => values.written(trace, event, address),
-            (Self::Atomics, EventKind::Atomic { op: AtomicOp::Store | AtomicOp::Rmw, .. }) => carried(trace, event, address),
-            (Self::Atomics, _) => None,
+    fn written(self, trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
+        if let Self::Table(values) = self {
+            return values.written(trace, event, address);
+        }
+        match trace.event(event).kind {
+            EventKind::Atomic { op: AtomicOp::Store | AtomicOp::Rmw, .. } => carried(trace, event, address),
+            EventKind::Access(access) => byte_of(trace.plain_value(event)?.written?, &access, address),
+            _ => None,
         }
     }
+
+    /// What a byte was before the trace, if this read says so that saw nobody's write.
+    pub(super) fn initial(self, trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
+        self.read(trace, event, None, address)
+    }
+
+    /// What a plain access found in memory, where the trace says it.
+    pub(super) fn found(self, trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
+        match (self, trace.event(event).kind) {
+            (Self::Trace | Self::Unknown, EventKind::Access(access)) => {
+                byte_of(trace.plain_value(event)?.read?, &access, address)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a read that saw a byte of `saw` sees the same if it sees that of `writer`; `None`: what was there before,
+    /// `initial`.
+    pub(super) fn same(
+        self,
+        trace: &Trace,
+        (event, address): (EventIndex, u64),
+        saw: Option<EventIndex>,
+        (writer, initial): (Option<EventIndex>, Option<u8>),
+    ) -> bool {
+        let offered = match writer {
+            Some(writer) => self.written(trace, writer, address),
+            None => initial,
+        };
+        match (offered, self.read(trace, event, saw, address)) {
+            (Some(offered), Some(seen)) => offered == seen,
+            // What is given back has no value.
+            _ => matches!(self, Self::Unknown) && !writer.is_some_and(|writer| ends(trace, writer)),
+        }
+    }
+}
+
+fn ends(trace: &Trace, event: EventIndex) -> bool {
+    trace.event(event).access().is_some_and(|access| access.class == AccessClass::End)
 }
 
 /// A byte of the value that an atomic event carries.
 fn carried(trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
     let EventKind::Atomic { access, value, .. } = trace.event(event).kind else { return None };
+    if trace.atomic_values { byte_of(value, &access, address) } else { None }
+}
+
+/// The byte of a value that an access has at an address.
+fn byte_of(value: u64, access: &Access, address: u64) -> Option<u8> {
     let offset = address.checked_sub(access.address.0).filter(|&offset| offset < u64::from(access.size))?;
     value.to_le_bytes().get(usize::try_from(offset).ok()?).copied()
 }

@@ -17,7 +17,7 @@ pub fn come_between(
 ) -> BTreeSet<[EventIndex; 3]> {
     assert!(trace.events.len() <= 64 && triples.len() <= MOST_TRIPLES, "the oracle is for tiny traces");
     let oracle = Oracle::new(trace, rules, may_see);
-    let start = (State { ran: 0, writers: BTreeMap::new(), missed: 0 }, 0u128);
+    let start = (State { ran: 0, writers: BTreeMap::new(), missed: 0, changed: 0 }, 0u128);
     let mut seen = HashSet::from([start.clone()]);
     let mut stack = vec![start];
     let mut shown = BTreeSet::new();
