@@ -2,8 +2,8 @@
 
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::control::{
-    FRAME_WORDS, GOAL_WORDS, HEAD_WORDS, KEPT_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS,
-    field, goal, mode, object, option, policy, turn,
+    FRAME_WORDS, GOAL_WORDS, HEAD_WORDS, KEPT_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS,
+    TURN_WORDS, field, goal, mode, object, option, policy, turn,
 };
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
 use rashomon_event::{CodePlace, Goal, KeptPlace, Landmark, ObjectName, Place, Position, Schedule, ThreadPath, Turn};
