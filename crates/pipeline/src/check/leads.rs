@@ -32,6 +32,8 @@ pub struct Lead {
     pub(crate) came: usize,
     /// Another recording that shows the pair unordered, and its sides there, where the one at hand has a schedule instead.
     pub(super) unordered: Option<(Source, Vec<Side>)>,
+    /// Of its schedules, the first one was left.
+    pub(crate) begun: bool,
 }
 
 impl Lead {
@@ -52,6 +54,7 @@ impl Lead {
             _ if is_sure => Doubt::Little,
             Evidence::HappensBefore | Evidence::Observed => Doubt::Little,
             Evidence::LockOrder => Doubt::Cycle,
+            _ if self.begun => Doubt::Again,
             _ => Doubt::Much,
         }
     }
@@ -70,6 +73,16 @@ impl Lead {
             self.finding.occurrences = 0;
         }
         self
+    }
+
+    /// Whether its other schedules wait until every lead has been forced by one: such leads are many.
+    pub(crate) fn waits(&self) -> bool {
+        self.doubt() == Doubt::Much && self.finding.schedule.is_some() && !self.alternatives.is_empty()
+    }
+
+    /// Was not forced by any schedule yet, and could be.
+    pub(crate) fn is_untried(&self) -> bool {
+        is_open(self) && !self.begun
     }
 
     /// Whether the recorded schedule may be wanted again.
@@ -94,10 +107,12 @@ pub(crate) enum Doubt {
     Cycle,
     /// A pair that was ordered when it was recorded, by a schedule that changes what threads read.
     Much,
+    /// Such a pair that its first schedule has not shown.
+    Again,
 }
 
 impl Doubt {
-    pub const ALL: [Self; 3] = [Self::Little, Self::Cycle, Self::Much];
+    pub const ALL: [Self; 4] = [Self::Little, Self::Cycle, Self::Much, Self::Again];
 }
 
 pub(super) type Replays = BTreeMap<(u32, ProcessPath), Option<Arc<Schedule>>>;
@@ -207,7 +222,8 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         if !from.process.is_initial() {
             finding.notes.push(format!("seen in process {}, which the program made", from.process));
         }
-        leads.push(Lead { finding, alternatives: Vec::new(), from: from.clone(), exit, cause, came, unordered: None });
+        let alternatives = Vec::new();
+        leads.push(Lead { finding, alternatives, from: from.clone(), exit, cause, came, unordered: None, begun: false });
     };
     if ended_blocked(loaded)
         && let Some(finding) = composer.of_blocked()

@@ -109,6 +109,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(())
     }
 
+    /// By all schedules that were not forced yet; of a lead that [waits](Lead::waits), by its first one.
     pub(crate) fn confirm_one(
         &self,
         prover: &mut Prover<'_, S>,
@@ -148,7 +149,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             return self.clean_up(&session);
         }
-        let schedules: Vec<Schedule> = lead.finding.schedule.iter().chain(&lead.alternatives).cloned().collect();
+        let is_first = lead.waits();
+        let all = lead.finding.schedule.iter().chain(&lead.alternatives).skip(usize::from(lead.begun));
+        let schedules: Vec<Schedule> = all.take(if is_first { 1 } else { usize::MAX }).cloned().collect();
         let limit = prover.forcing.limit;
         if self.program.client.is_some() && lead.finding.kind == FindingKind::DataRace && self.settings.forced_limit.is_none() {
             prover.forcing.limit = limit.min(longest(run) * SLOWDOWN_WITH_CLIENT + LEAST_LIMIT_WITH_CLIENT);
@@ -161,11 +164,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
         }
         let is_shown = match is_shown {
-            Ok(false) => self.learn(prover, lead, &session),
+            Ok(false) if !is_first => self.learn(prover, lead, &session),
             shown => shown,
         };
         prover.forcing.limit = limit;
-        if is_shown? {
+        if is_shown? || is_first {
             return self.clean_up(&session);
         }
         let shown = may_be_unordered(&lead.finding).then(|| (lead.from.clone(), lead.finding.sides.clone()));

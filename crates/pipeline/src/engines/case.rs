@@ -432,7 +432,7 @@ impl Gathered {
             let turns = lead.finding.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.turns.len());
             let was_ordered = lead.finding.evidence != Evidence::HappensBefore;
             let shared = lead.shared().map_or(u32::MAX, |(from, _)| from.recording);
-            (shared, *rank, lead.doubt(), lead.finding.verdict.rank(), was_ordered, turns, lead.finding.id.clone())
+            (lead.begun, shared, *rank, lead.doubt(), lead.finding.verdict.rank(), was_ordered, turns, lead.finding.id.clone())
         });
         leads.into_iter().map(|(_, lead)| lead).collect()
     }

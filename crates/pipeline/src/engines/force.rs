@@ -1,6 +1,6 @@
 //! Leads are forced: everybody's own schedules first, and then the pursuit of what they did not show.
 
-use crate::check::leads::{Doubt, Lead, is_open, is_proven, merge};
+use crate::check::leads::{Doubt, Lead, is_proven, merge};
 use crate::check::prove::Prover;
 use crate::check::pursue::{Pursuits, Rounds, Tried};
 use crate::engines::case::Case;
@@ -13,9 +13,8 @@ use crate::progress::Progress;
 use rashomon_confirm::Forcing;
 use rashomon_confirm::force::header_of;
 use rashomon_event::Deadline;
-use std::iter::{Enumerate, Peekable};
+use std::collections::VecDeque;
 use std::time::Duration;
-use std::vec::IntoIter;
 
 pub const NAME: &str = "force";
 
@@ -26,6 +25,7 @@ const IN_VAIN: u32 = 4;
 const SURE: f64 = 0.5;
 const CYCLE: f64 = 0.3;
 const DOUBTFUL: f64 = 0.1;
+const AGAIN: f64 = 0.05;
 
 /// Forces what can be forced. An execution that cannot be made ends it; what was decided before stands.
 #[derive(Default)]
@@ -61,6 +61,7 @@ impl Expectations {
                     Doubt::Little => SURE,
                     Doubt::Cycle => CYCLE,
                     Doubt::Much => DOUBTFUL,
+                    Doubt::Again => AGAIN,
                 },
                 once,
             )
@@ -89,7 +90,7 @@ enum Phase {
     #[default]
     Begin,
     Leads {
-        leads: Box<Peekable<Enumerate<IntoIter<Lead>>>>,
+        leads: VecDeque<(usize, Lead)>,
         of: usize,
     },
     Pursuit(Rounds),
@@ -129,7 +130,7 @@ impl Force {
         };
         self.whole = whole;
         self.forcing = Some(Forcing { deadline: until.less(whole), ..job.forcing(case.run) });
-        self.phase = Phase::Leads { of: leads.len(), leads: Box::new(leads.into_iter().enumerate().peekable()) };
+        self.phase = Phase::Leads { of: leads.len(), leads: leads.into_iter().enumerate().collect() };
         Ok(())
     }
 
@@ -138,13 +139,13 @@ impl Force {
         let brought = case.gathered.leads.values().map(Lead::doubt).min();
         let mine = match &mut self.phase {
             // The end of all leads is a unit, too.
-            Phase::Leads { leads, .. } => Some(leads.peek().map_or(Work::Pursuit, |(_, lead)| Work::Lead(lead.doubt()))),
+            Phase::Leads { leads, .. } => Some(leads.front().map_or(Work::Pursuit, |(_, lead)| Work::Lead(lead.doubt()))),
             Phase::Pursuit(_) => Some(Work::Pursuit),
             Phase::Begin | Phase::Over => None,
         };
         match (mine, brought) {
             (Some(Work::Lead(mine)), Some(brought)) if brought >= mine => Some(Work::Lead(mine)),
-            (Some(Work::Pursuit), Some(Doubt::Much)) => Some(Work::Pursuit),
+            (Some(Work::Pursuit), Some(Doubt::Much | Doubt::Again)) => Some(Work::Pursuit),
             (_, Some(brought)) => Some(Work::Lead(brought)),
             (mine, None) => mine.or(matches!(self.phase, Phase::Begin).then_some(Work::Pursuit)),
         }
@@ -154,10 +155,10 @@ impl Force {
     fn is_to_begin<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, next: Work) -> bool {
         let Work::Lead(doubt) = next else { return matches!(self.phase, Phase::Begin) };
         if let Phase::Leads { leads, .. } = &mut self.phase {
-            if leads.peek().is_some_and(|(_, lead)| lead.doubt() <= doubt) {
+            if leads.front().is_some_and(|(_, lead)| lead.doubt() <= doubt) {
                 return false;
             }
-            for (_, lead) in leads {
+            for (_, lead) in std::mem::take(leads) {
                 merge(&mut case.gathered.leads, lead);
             }
         }
@@ -168,7 +169,7 @@ impl Force {
     fn lead<S: Symbols + ?Sized>(&mut self, unit: &mut Unit<'_, '_, '_, S>) -> Result<(), PipelineError> {
         let Phase::Leads { leads, of } = &mut self.phase else { return Ok(()) };
         let of = *of;
-        let Some((number, mut lead)) = leads.next() else { return self.end_leads(unit) };
+        let Some((number, mut lead)) = leads.pop_front() else { return self.end_leads(unit) };
         let job = unit.case.job;
         if self.pursuits.has_shown(&lead.finding.id) {
             return Ok(());
@@ -177,21 +178,22 @@ impl Force {
             return job.set_aside(&lead.finding.id, &mut unit.case.tally, unit.case.observer);
         }
         if job.settings.budget.total.is_zero() || unit.prover.forcing.deadline.is_over() {
-            unit.case.tally.untried += u64::from(is_open(&lead));
+            unit.case.tally.untried += u64::from(lead.is_untried());
             return Ok(());
         }
         unit.case.observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
         let before = lead.finding.clone();
+        let waits = lead.waits();
         let confirmed = job.confirm_one(&mut unit.prover, &mut lead, &mut unit.case.gathered, unit.case.run);
         let executions = unit.count();
         self.executions += executions;
         // Of some no schedule is known. Others are shown by what was executed for one before them.
-        self.forced += u64::from(executions > 0 || is_proven(&lead.finding) && !is_proven(&before));
+        self.forced += u64::from(!lead.begun && executions > 0 || is_proven(&lead.finding) && !is_proven(&before));
         let late = unit.prover.forcing.deadline.is_over() && !is_proven(&lead.finding) && !is_proven(&before);
         if late || confirmed.is_err() {
             // The end of the budget ended it, or it could not be tried: that says nothing about the finding.
             lead.finding = before;
-            unit.case.tally.untried += u64::from(is_open(&lead));
+            unit.case.tally.untried += u64::from(lead.is_untried());
             return confirmed;
         }
         job.complete(&mut lead.finding);
@@ -206,7 +208,14 @@ impl Force {
             return Ok(());
         }
         self.in_vain += 1;
-        lead.pursue(unit.case.run, &mut self.pursuits);
+        if waits {
+            lead.begun = true;
+            if let Phase::Leads { leads, .. } = &mut self.phase {
+                leads.push_back((number, lead));
+            }
+        } else {
+            lead.pursue(unit.case.run, &mut self.pursuits);
+        }
         // Where schedules are left again and again, the others' schedules may be, too: holding has its turns as well.
         if self.in_vain >= IN_VAIN
             && let Tried::Shown(cause) = self.pursue(unit, (number, of))?
@@ -297,9 +306,9 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
 
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
         if let Phase::Leads { leads, .. } = &mut self.phase {
-            case.tally.untried += leads.filter(|(_, lead)| is_open(lead)).count() as u64;
+            case.tally.untried += leads.iter().filter(|(_, lead)| lead.is_untried()).count() as u64;
         }
-        case.tally.untried += case.gathered.leads.values().filter(|lead| is_open(lead)).count() as u64;
+        case.tally.untried += case.gathered.leads.values().filter(|lead| lead.is_untried()).count() as u64;
         case.leave_whole();
         case.job.store.clear_scratch(NAME)
     }
@@ -329,13 +338,14 @@ mod tests {
         let mut expectations = Expectations::new(ONCE);
         let worth = |all: &mut Expectations, doubt| all.of(Work::Lead(doubt)).offer().per_second();
         let before = Doubt::ALL.map(|doubt| worth(&mut expectations, doubt));
-        assert!(before[0] > before[1] && before[1] > before[2], "{before:?}");
+        assert!(before.is_sorted_by(|one, next| one > next), "{before:?}");
         for _ in 0..10 {
             expectations.of(Work::Lead(Doubt::Much)).learn(Yield::default(), ONCE * 10);
         }
         let after = Doubt::ALL.map(|doubt| worth(&mut expectations, doubt));
         assert_eq!(after[..2], before[..2]);
         assert!(after[2] * 10.0 < before[2], "{after:?}");
+        assert_eq!(after[3], before[3]);
     }
 
     #[test]
