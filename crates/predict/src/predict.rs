@@ -23,6 +23,7 @@ use crate::walk;
 use rashomon_event::{Address, Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
 use rashomon_order::{LockGraph, Pattern, SitePair};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prediction {
@@ -108,8 +109,16 @@ pub fn predict_and_ask(trace: &Trace, options: &Options, found: impl FnMut(Predi
     }
     let question = Question::new(&index, memory, options);
     let statistics = candidates.statistics;
-    let (by_value, refuted) = (false, Vec::new());
-    let mut predictor = Predictor { question, statistics, ordered_by_atomics: Vec::new(), found, by_value, refuted };
+    let most = options.deadline.left().map(|left| left / SHARE_OF_VALUES);
+    let mut predictor = Predictor {
+        question,
+        statistics,
+        ordered_by_atomics: Vec::new(),
+        found,
+        by_value: false,
+        refuted: Vec::new(),
+        on_values: Spent { most, spent: Duration::ZERO },
+    };
     predictor.races(candidates.unordered, candidates.suspects);
     predictor.deadlocks(&candidates.graph, &candidates.patterns);
     predictor.races_despite_atomics();
@@ -118,8 +127,8 @@ pub fn predict_and_ask(trace: &Trace, options: &Options, found: impl FnMut(Predi
 }
 
 /// One of each variable first, in the order given, then a second one of each.
-fn fairly<T>(all: Vec<T>, variable: impl Fn(&T) -> u64) -> Vec<T> {
-    let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
+fn fairly<T, V: Ord>(all: Vec<T>, variable: impl Fn(&T) -> V) -> Vec<T> {
+    let mut counts: BTreeMap<V, u32> = BTreeMap::new();
     let mut rank = |one: T| {
         let count = counts.entry(variable(&one)).or_default();
         *count += 1;
@@ -146,6 +155,10 @@ fn first_byte(trace: &Trace, pair: &SitePair) -> u64 {
 /// Of longer traces no slice would be within the limits.
 const MOST_EVENTS_ASKED: usize = 1 << 21;
 
+/// Of the time that is left for a trace, the part that questions about values may take: each is a decision of its own, about
+/// what is refuted already.
+const SHARE_OF_VALUES: u32 = 16;
+
 struct Predictor<'a, 't, F> {
     question: Question<'a, 't>,
     statistics: Statistics,
@@ -155,6 +168,26 @@ struct Predictor<'a, 't, F> {
     by_value: bool,
     /// Goals that are refuted, about whose values will be asked.
     refuted: Vec<Vec<EventIndex>>,
+    on_values: Spent,
+}
+
+/// Time on something that is to take a share of all. Without a deadline it takes what it takes.
+struct Spent {
+    most: Option<Duration>,
+    spent: Duration,
+}
+
+impl Spent {
+    /// `None`: its time is spent.
+    fn on<T>(&mut self, question: impl FnOnce() -> T) -> Option<T> {
+        if self.most.is_some_and(|most| self.spent >= most) {
+            return None;
+        }
+        let begin = Instant::now();
+        let answer = question();
+        self.spent += begin.elapsed();
+        Some(answer)
+    }
 }
 
 impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
@@ -214,12 +247,12 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         let order = match decision {
             Decision::Witness(order) => Ok(order),
             Decision::Refuted => {
-                let order = self.by_value(goals);
+                let (order, is_refuted) = self.by_value(goals);
                 self.by_value = order.is_some();
                 if order.is_none() && self.refuted.len() < self.question.options.ask_for_values {
                     self.refuted.push(goals.to_vec());
                 }
-                order.ok_or(true)
+                order.ok_or(is_refuted)
             }
             Decision::Ordered | Decision::Undecided => Err(false),
         };
@@ -229,13 +262,17 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         order
     }
 
-    fn by_value(&self, goals: &[EventIndex]) -> Option<Vec<EventIndex>> {
+    /// A witness by values, or whether there is none.
+    fn by_value(&mut self, goals: &[EventIndex]) -> (Option<Vec<EventIndex>>, bool) {
         let options = self.question.options;
-        let order = maximal::by_value(self.question.valued_facts()?, goals, &options.maximal, options.deadline);
-        order.filter(|order| begins_waits(&self.question, goals, order))
+        let Some(facts) = self.question.valued_facts() else { return (None, true) };
+        let decide = || maximal::by_value(facts, goals, &options.maximal, options.deadline);
+        let Some(order) = self.on_values.on(decide) else { return (None, false) };
+        (order.filter(|order| begins_waits(&self.question, goals, order)), true)
     }
 
-    /// Which values that the trace does not tell could show goals that are refuted. Last, as a decision may take long.
+    /// Which values that the trace does not tell could show goals that are refuted: one pair of each two places first. Last, as
+    /// a decision may take long.
     fn wanted(&mut self) -> Wanted {
         let (trace, options) = (self.question.index.trace, self.question.options);
         let refuted = std::mem::take(&mut self.refuted);
@@ -244,8 +281,10 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         }
         let Some(facts) = self.question.open_facts() else { return Wanted::default() };
         let (mut granules, mut candidates) = (BTreeSet::new(), 0);
-        for goals in refuted {
-            let more = maximal::values_may_tell(facts, &goals, &options.maximal, options.deadline);
+        let sites = |goals: &Vec<EventIndex>| sorted(goals.iter().map(|&goal| trace.event(goal).site));
+        for goals in fairly(refuted, sites) {
+            let ask = || maximal::values_may_tell(facts, &goals, &options.maximal, options.deadline);
+            let Some(more) = self.on_values.on(ask) else { break };
             candidates += usize::from(!more.is_empty());
             granules.extend(more);
         }
@@ -342,6 +381,9 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
                 Ok(order) => return self.give_race(&pair, events, evidence, causal(order), false),
                 Err(is_refuted) => refuted &= is_refuted,
             }
+        }
+        if self.question.options.by_value_only {
+            return;
         }
         let mut excluded = Vec::new();
         for &events in &pair.pairs {

@@ -14,7 +14,7 @@ use rashomon_confirm::Forcing;
 use rashomon_confirm::force::header_of;
 use rashomon_event::Deadline;
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const NAME: &str = "force";
 
@@ -39,6 +39,9 @@ pub struct Force {
     proven: Counts,
     /// Of leads in a row.
     in_vain: u32,
+    /// Time that was spent on leads since something was pursued between them, and on that.
+    on_leads: Duration,
+    on_pursuit: Duration,
     executions: u64,
     /// Leads that were tried.
     forced: u64,
@@ -184,7 +187,9 @@ impl Force {
         unit.case.observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
         let before = lead.finding.clone();
         let waits = lead.waits();
+        let begin = Instant::now();
         let confirmed = job.confirm_one(&mut unit.prover, &mut lead, &mut unit.case.gathered, unit.case.run);
+        self.on_leads += begin.elapsed();
         let executions = unit.count();
         self.executions += executions;
         // Of some no schedule is known. Others are shown by what was executed for one before them.
@@ -216,11 +221,15 @@ impl Force {
         } else {
             lead.pursue(unit.case.run, &mut self.pursuits);
         }
-        // Where schedules are left again and again, the others' schedules may be, too: holding has its turns as well.
-        if self.in_vain >= IN_VAIN
-            && let Tried::Shown(cause) = self.pursue(unit, (number, of))?
-        {
-            self.proven.count(cause);
+        // Where schedules are left again and again, the others' schedules may be, too: holding has its turns as well. It may take
+        // long, where a schedule is left at once: it has half of the time.
+        if self.in_vain >= IN_VAIN && self.on_leads >= self.on_pursuit {
+            let begin = Instant::now();
+            let tried = self.pursue(unit, (number, of))?;
+            (self.on_leads, self.on_pursuit) = (Duration::ZERO, begin.elapsed());
+            if let Tried::Shown(cause) = tried {
+                self.proven.count(cause);
+            }
         }
         Ok(())
     }

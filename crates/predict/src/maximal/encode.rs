@@ -151,9 +151,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             for at in 0..end {
                 let event = index.threads[thread][at as usize];
                 let step = steps.next_if(|step| step.at == at);
-                let access = index.trace.event(event).access();
-                let shared = access.is_some_and(|access| self.facts.memory.granules(&access).next().is_some());
-                if step.is_some() || shared || needed[thread].contains(&at) || at + 1 == end {
+                if step.is_some() || self.facts.is_shared(event) || needed[thread].contains(&at) || at + 1 == end {
                     all.push((event, thread as u32, at, step.map_or(Effect::None, |step| step.effect)));
                 }
                 if all.len() > most {
@@ -274,16 +272,12 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
     fn memory(&mut self) -> Result<(), TooLarge> {
         // Per granule, the bytes that accesses of the slice touch.
         let mut touched: BTreeMap<u32, Vec<Bytes>> = BTreeMap::new();
-        let mut writes: FxHashMap<EventIndex, Vec<(u32, Bytes)>> = FxHashMap::default();
         for step in &self.steps {
             for read in self.facts.reads(step.event) {
                 touched.entry(read.granule).or_default().push(read.bytes);
             }
-            if let Some(access) = self.facts.index.trace.event(step.event).access().filter(|access| access.class.writes()) {
-                for (granule, bytes) in self.facts.memory.granules(&access) {
-                    touched.entry(granule as u32).or_default().push(bytes);
-                    writes.entry(step.event).or_default().push((granule as u32, bytes));
-                }
+            for &(granule, bytes) in self.facts.writes(step.event) {
+                touched.entry(granule).or_default().push(bytes);
             }
         }
         // Cells: pieces of granules that none of them tells apart.
@@ -298,7 +292,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         }
         let mut writers: Vec<Vec<Number>> = vec![Vec::new(); self.cells];
         for number in 0..self.steps.len() {
-            for (granule, bytes) in writes.get(&self.steps[number].event).into_iter().flatten() {
+            for (granule, bytes) in self.facts.writes(self.steps[number].event) {
                 for &(cell, _) in cells[granule].iter().filter(|(_, piece)| piece & bytes != 0) {
                     writers[cell].push(number);
                     self.steps[number].writes.push(cell);

@@ -51,6 +51,7 @@ pub struct Facts<'a, 't> {
     heeds_uses: bool,
     pub granules: Vec<Granule>,
     reads: FxHashMap<EventIndex, Vec<Read>>,
+    writes: FxHashMap<EventIndex, Vec<(u32, Bytes)>>,
     pub semaphores: BTreeMap<Address, Semaphore>,
 }
 
@@ -91,6 +92,7 @@ impl<'a, 't> Facts<'a, 't> {
             heeds_uses: false,
             granules: vec![Granule::default(); memory.len()],
             reads: FxHashMap::default(),
+            writes: FxHashMap::default(),
             semaphores: BTreeMap::new(),
         };
         for (address, initial) in initial_counts(index.trace) {
@@ -134,6 +136,7 @@ impl<'a, 't> Facts<'a, 't> {
             if access.class.writes() {
                 self.found(event, granule, bytes, &last[granule]);
                 self.granules[granule].writes.push(Write { event, bytes });
+                self.writes.entry(event).or_default().push((granule as u32, bytes));
                 each(bytes).for_each(|byte| last[granule][byte] = Some(event));
             }
         }
@@ -152,6 +155,15 @@ impl<'a, 't> Facts<'a, 't> {
     /// What an event reads of shared memory.
     pub fn reads(&self, event: EventIndex) -> &[Read] {
         self.reads.get(&event).map_or(&[], Vec::as_slice)
+    }
+
+    /// The granules and bytes that it writes there.
+    pub fn writes(&self, event: EventIndex) -> &[(u32, Bytes)] {
+        self.writes.get(&event).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn is_shared(&self, event: EventIndex) -> bool {
+        self.reads.contains_key(&event) || self.writes.contains_key(&event)
     }
 
     /// Whether a read sees what it saw if it sees these of its bytes from `writer`.
