@@ -10,6 +10,7 @@
 
 pub mod compress;
 pub mod control;
+pub mod counted;
 pub mod deep;
 pub mod enforced;
 pub mod exploration;

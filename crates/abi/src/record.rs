@@ -35,10 +35,11 @@
 //! **Nests.** Fixed values are the first ones. All words but the first of either record, and but those of operations, have
 //! [`crate::nest::WRITTEN`] set. A definition holds for the rest of the stream; a later one of the same nest replaces it.
 //!
-//! **Counted loops** stand in recordings of version 3 alone. An operation is the first word of a [`SEGMENT`] or of an access: its top bits are the number of a base, its
-//! low bits what the address grows by in each iteration, as a signed number. Fixed bases are the first ones. A [`COUNTED`] record
-//! stands for what its operations tell: so many times all of them in their order, and then once more those that come before the
-//! exit. A definition holds for the rest of the stream; a later one of the same loop replaces it.
+//! **Counted loops** stand in recordings of version 3 alone. An operation is the first word of a [`SEGMENT`] or of an access: its
+//! top bits are the number of a base, its low bits what the address grows by in each iteration, as a signed number. Fixed bases
+//! are the first ones. A [`COUNTED`] record stands for what its operations tell: so many times all of them in their order, and
+//! then once more those that come before the exit. A definition holds for the rest of the stream; a later one of the same loop
+//! replaces it.
 //!
 //! A *site* is the return address of the call into the runtime: the instruction after the access. Context number 0 is the
 //! thread's start routine without callers. Every chunk starts afresh: previous site 0, and a `CONTEXT` before the first record
@@ -98,17 +99,7 @@ pub const NEST_DEFINITION: u64 = 29;
 pub const NEST: u64 = 30;
 pub const VALUE: u64 = 31;
 
-pub use crate::value;
-
-/// Bounds of [`COUNTED`] records and their definitions.
-pub mod counted {
-    pub const MOST_OPERATIONS: usize = 48;
-    pub const MOST_BASES: usize = 16;
-    /// Of one record: accesses.
-    pub const MOST_ACCESSES: u64 = 1 << 22;
-    /// Set in numbers and bases of these records: so none that was written is zero.
-    pub const WRITTEN: u64 = 1 << 63;
-}
+pub use crate::{counted, value};
 
 /// Longest record in words but for loops: a `SYNC` with its arguments.
 pub const MAX_ARGUMENTS: usize = 8;

@@ -22,6 +22,7 @@ pub mod reversal;
 pub mod saturate;
 pub mod search;
 pub mod shacham;
+mod share;
 pub mod walk;
 
 pub use engines::Engine;

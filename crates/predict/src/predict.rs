@@ -19,11 +19,11 @@ use crate::deciders::{Decision, Question, Stage, asked, begins_waits, can_decide
 use crate::index::Index;
 use crate::maximal;
 pub use crate::options::Options;
+use crate::share::{Spent, fairly};
 use crate::walk;
 use rashomon_event::{Address, Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
 use rashomon_order::{LockGraph, Pattern, SitePair};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prediction {
@@ -117,26 +117,13 @@ pub fn predict_and_ask(trace: &Trace, options: &Options, found: impl FnMut(Predi
         found,
         by_value: false,
         refuted: Vec::new(),
-        on_values: Spent { most, spent: Duration::ZERO },
+        on_values: Spent::at_most(most),
     };
     predictor.races(candidates.unordered, candidates.suspects);
     predictor.deadlocks(&candidates.graph, &candidates.patterns);
     predictor.races_despite_atomics();
     let wanted = predictor.wanted();
     (predictor.statistics, wanted)
-}
-
-/// One of each variable first, in the order given, then a second one of each.
-fn fairly<T, V: Ord>(all: Vec<T>, variable: impl Fn(&T) -> V) -> Vec<T> {
-    let mut counts: BTreeMap<V, u32> = BTreeMap::new();
-    let mut rank = |one: T| {
-        let count = counts.entry(variable(&one)).or_default();
-        *count += 1;
-        (*count, one)
-    };
-    let mut ranked: Vec<(u32, T)> = all.into_iter().map(&mut rank).collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
-    ranked.into_iter().map(|(_, one)| one).collect()
 }
 
 fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
@@ -169,25 +156,6 @@ struct Predictor<'a, 't, F> {
     /// Goals that are refuted, about whose values will be asked.
     refuted: Vec<Vec<EventIndex>>,
     on_values: Spent,
-}
-
-/// Time on something that is to take a share of all. Without a deadline it takes what it takes.
-struct Spent {
-    most: Option<Duration>,
-    spent: Duration,
-}
-
-impl Spent {
-    /// `None`: its time is spent.
-    fn on<T>(&mut self, question: impl FnOnce() -> T) -> Option<T> {
-        if self.most.is_some_and(|most| self.spent >= most) {
-            return None;
-        }
-        let begin = Instant::now();
-        let answer = question();
-        self.spent += begin.elapsed();
-        Some(answer)
-    }
 }
 
 impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
