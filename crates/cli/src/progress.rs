@@ -125,7 +125,8 @@ impl Observer for Reporter {
             Progress::Analysing { number: 0, .. } => self.now("analysing"),
             Progress::Analysing { number, .. } => self.now(&format!("analysing recording {}", number + 1)),
             Progress::Recorded { number: 0, events, threads } => {
-                self.now(&format!("analysing {events} events of {threads} threads"));
+                let threads = counted(threads as u64, "thread");
+                self.now(&format!("analysing {} of {threads}", counted(events as u64, "event")));
             }
             Progress::Recorded { .. } => {}
             Progress::Working(what) => self.now(what),

@@ -390,7 +390,7 @@ fn a_flood_of_pairs_of_places_leaves_time_for_some() {
     place.compile("program", &source);
     // Threads that take turns at every access meet at every pair of places.
     let turns = ["--every-access", "--policy", "round-robin", "--quantum", "1", "--recordings", "1", "--budget", "3"];
-    let told = ["more suspicions are of the same bytes, functions and locks"];
+    let told = ["of the same bytes, functions and locks as others here"];
     let (_, report) = check(&place, &turns, 66, &told);
     let found = statuses(&report);
     assert!(found.len() <= 64 && found.iter().any(|(_, status)| status == "proven"), "{} findings", found.len());
@@ -409,7 +409,7 @@ fn races_of_one_cause_are_set_aside() {
          pthread_join(a, 0);\n    pthread_join(b, 0);\n    return 0;\n}}\n"
     );
     place.compile("program", &source);
-    let (_, report) = check(&place, &[], 66, &["more suspicions are of the same bytes, functions and locks"]);
+    let (_, report) = check(&place, &[], 66, &["of the same bytes, functions and locks as others here"]);
     let races = of_kind(&report, "data-race");
     let of = |variable: &str| {
         let here = races.iter().filter(|race| race["subject"].as_str().is_some_and(|subject| subject.starts_with(variable)));
@@ -424,4 +424,14 @@ fn races_of_one_cause_are_set_aside() {
     assert!(of_x.iter().all(|(status, ..)| status == "proven"), "{of_x:?}");
     assert!(of_x.iter().any(|(_, one, other)| (*one, *other) == (4, 48)), "{of_x:?}");
     assert!((4..=12).contains(&of_x.len()), "{of_x:?}");
+}
+
+/// There is no other schedule of it, whatever it exits with.
+#[test]
+fn a_program_of_one_thread_is_recorded_once() {
+    let place = Place::new();
+    for (name, exit) in [("right", 0), ("wrong", 3)] {
+        place.compile(name, &format!("int table[9]; int main(int n, char **v) {{ table[n]++; return {exit}; }}"));
+        place.rashomon(&["check", "--", &format!("./{name}")]).expect(0, &["1 recording, 1 thread"]);
+    }
 }

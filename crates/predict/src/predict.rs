@@ -117,6 +117,7 @@ pub fn predict_and_ask(trace: &Trace, options: &Options, found: impl FnMut(Predi
         found,
         by_value: false,
         refuted: Vec::new(),
+        shown: BTreeSet::new(),
         on_values: Spent::at_most(most),
     };
     predictor.races(candidates.unordered, candidates.suspects);
@@ -134,9 +135,14 @@ fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
 
 /// The first byte that both accesses touch.
 fn first_byte(trace: &Trace, pair: &SitePair) -> u64 {
-    let byte = |event| trace.event(event).access().map_or(0, |access| access.address.0);
     let (first, second) = pair.pairs[0];
-    byte(first).max(byte(second))
+    common_byte(trace, &[first, second]).unwrap_or(0)
+}
+
+/// The first byte that all accesses touch; none, if some event is no access.
+fn common_byte(trace: &Trace, goals: &[EventIndex]) -> Option<u64> {
+    let mut bytes = goals.iter().map(|&goal| trace.event(goal).access().map(|access| access.address.0));
+    bytes.try_fold(0, |first, byte| byte.map(|byte| first.max(byte)))
 }
 
 /// Of longer traces no slice would be within the limits.
@@ -155,6 +161,8 @@ struct Predictor<'a, 't, F> {
     by_value: bool,
     /// Goals that are refuted, about whose values will be asked.
     refuted: Vec<Vec<EventIndex>>,
+    /// First bytes of races that have a causal witness: the others there are of the same cause.
+    shown: BTreeSet<u64>,
     on_values: Spent,
 }
 
@@ -178,6 +186,9 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         self.statistics.by_value += usize::from(by_value);
         if self.question.options.by_value_only && !by_value {
             return;
+        }
+        if let (CandidateKind::Race { first, second }, Some((_, WitnessLevel::Causal))) = (&kind, &witness) {
+            self.shown.extend(common_byte(self.question.index.trace, &[*first, *second]));
         }
         let witness = witness.map(|(order, level)| Witness { candidate: kind.clone(), order, level });
         (self.found)(Prediction { candidate: Candidate { kind, evidence, occurrences }, witness, refuted, by_value });
@@ -239,11 +250,12 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         (order.filter(|order| begins_waits(&self.question, goals, order)), true)
     }
 
-    /// Which values that the trace does not tell could show goals that are refuted: one pair of each two places first. Last, as
-    /// a decision may take long.
+    /// Which values that the trace does not tell could show goals that are refuted, of bytes of which no race has a witness: one
+    /// pair of each two places first. Last, as a decision may take long.
     fn wanted(&mut self) -> Wanted {
         let (trace, options) = (self.question.index.trace, self.question.options);
-        let refuted = std::mem::take(&mut self.refuted);
+        let mut refuted = std::mem::take(&mut self.refuted);
+        refuted.retain(|goals| common_byte(trace, goals).is_none_or(|byte| !self.shown.contains(&byte)));
         if refuted.is_empty() || !trace.plain_values.is_empty() || trace.events.len() > MOST_EVENTS_ASKED {
             return Wanted::default();
         }

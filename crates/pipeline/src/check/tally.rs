@@ -3,7 +3,7 @@
 use crate::analyse::modules::Unseen;
 use crate::check::leads::{MOST_OF_ONE_RECORDING, ended_blocked};
 use crate::progress::{Observer, Progress};
-use rashomon_event::{FindingId, ProcessPath};
+use rashomon_event::{FindingId, ProcessPath, counted};
 use rashomon_report::Unexamined;
 use rashomon_trace::{LoadedTrace, Shortcoming};
 use std::collections::BTreeSet;
@@ -49,9 +49,8 @@ impl Tally {
         }
         if self.set_aside > 0 {
             notes.push(format!(
-                "{} more suspicions were not looked at: of a recording {MOST_OF_ONE_RECORDING} are; \
-                    mend what is reported and check again",
-                self.set_aside
+                "not looked at: {}; of a recording {MOST_OF_ONE_RECORDING} are: mend what is reported and check again",
+                counted(self.set_aside, "more suspicion")
             ));
         }
         if self.cut_short > 0 {
@@ -83,9 +82,8 @@ impl Tally {
             return;
         }
         let note = format!(
-            "{} more suspicions are of the same bytes, functions and locks as others here, and were set aside; \
-                mend what is reported and check again",
-            self.alike.len()
+            "set aside: {}, of the same bytes, functions and locks as others here; mend what is reported and check again",
+            counted(self.alike.len() as u64, "more suspicion")
         );
         self.note(note, observer);
     }
@@ -146,7 +144,8 @@ impl Tally {
 }
 
 pub(crate) fn out_of_time(suspicions: u64) -> String {
-    format!("there was no time to look for schedules that show {suspicions} more suspicions: --predict-within gives more")
+    let suspicions = counted(suspicions, "more suspicion");
+    format!("there was no time to look for schedules that show {suspicions}: --predict-within gives more")
 }
 
 pub(super) fn recorded(processes: u64) -> String {

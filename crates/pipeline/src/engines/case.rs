@@ -92,6 +92,8 @@ pub struct Case<'c, 'j, S: ?Sized> {
     whole: u64,
     /// A recording kept less than there was.
     lost: bool,
+    /// The first recording is of one thread, from its beginning to its end.
+    pub(super) alone: bool,
     /// The first recording is large, and still to be analysed.
     pub first_waits: bool,
     /// Whether a recording may be executed once more for the values that it lacks, and how often one was.
@@ -115,6 +117,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             recorded: 0,
             whole: 0,
             lost: false,
+            alone: false,
             first_waits: false,
             may_replay: true,
             replayed: 0,
@@ -152,7 +155,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
     /// Whether what was executed was not all kept, or not all looked at.
     pub(super) const fn has_lost(&self) -> bool {
         let tally = &self.tally;
-        self.lost || tally.out_of_time > 0 || tally.set_aside > 0 || tally.not_analysed > 0 || tally.cut_short > 0
+        let lost = self.lost || tally.out_of_time > 0 || tally.set_aside > 0 || tally.not_analysed > 0 || tally.cut_short > 0;
+        lost && !self.alone
     }
 
     /// So many executions, each as long as the first recording: how units of searching engines are compared. The clock does not

@@ -77,6 +77,11 @@ impl<'p> Record<'p> {
             return self.analyse(case, number, is_first);
         }
         let was_cut = case.run.recordings.first().is_some_and(|first| first.exit == ProgramExit::TimedOut);
+        if !was_cut && is_of_one_thread(&case.job.store.recording(number)) {
+            // There is no other schedule, and nothing in it that another thread could do.
+            case.alone = true;
+            self.is_over = true;
+        }
         self.excerpts = was_cut || bytes > LARGE;
         if bytes > LARGE {
             case.first_waits = true;
@@ -150,6 +155,11 @@ impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
 pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {
     let plan = asked.plan.take()?;
     Some(Registered { engine: Box::new(Record::analysing(plan)), share: Share::Whole, turn: Turn::First })
+}
+
+fn is_of_one_thread(folder: &Path) -> bool {
+    let threads = |process: ProcessFolder| Recording::open(&process.folder).map_or(2, |recording| recording.streams.len());
+    processes(folder).is_ok_and(|found| found.into_iter().map(threads).sum::<usize>() == 1)
 }
 
 /// Bytes of records that a recording holds, before they are compressed: what its analysis has to go through. What cannot be read
