@@ -203,3 +203,31 @@ fn the_order_that_a_recorded_failure_needs_is_told() {
     assert!(notes.contains("] before [the main thread: acquires mutex m at main"), "{notes}");
     assert!(!notes.contains("shortened: "), "the schedule is the one that proved it: {notes}");
 }
+
+/// It happened: whoever looks at nothing but what is sure is told, too.
+#[test]
+fn a_crash_that_no_replay_shows_again_is_shown() {
+    let place = Place::new();
+    let source = "#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *task(void *unused) {
+    if (access(\"crashed\", F_OK) != 0 && system(\"touch crashed\") == 0) abort();
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    pthread_join(thread, 0);
+    return 0;
+}
+";
+    place.compile("once", source);
+    let said = [
+        "failure (suspected)",
+        "aborted (a failed assertion",
+        "an execution ended so",
+        "1 failure seen that no replay has shown again",
+    ];
+    place.rashomon(&["check", "--", "./once"]).expect(134, &said);
+}

@@ -178,7 +178,7 @@ int main(void) {
 }
 ",
     );
-    let line = ["check", "--budget", "10", "--json", "report.json", "--", "./hot"];
+    let line = ["check", "--budget", "20", "--json", "report.json", "--", "./hot"];
     let ended = place.rashomon(&line).expect(66, &["half of the budget"]);
     let found = statuses(&place.json("report.json"));
     assert!(found.iter().any(|(id, status)| id.starts_with("race") && status == "proven"), "{found:?}; {ended}");

@@ -213,7 +213,7 @@ fn philosophers_in_a_ring() {
 fn every_wrong_script_has_a_place_and_an_expectation() {
     let cases = [
         ("channel", (1, 8), "the name of an event"),
-        ("channel a,\nP = a -> STOP", (2, 3), "`channel`, `assert` or a definition"),
+        ("channel a,\nP = a -> STOP", (2, 3), "`transparent`, `assert` or a definition"),
         ("P = ?", (1, 5), "a process"),
         ("channel a\nP = a ->\nQ = STOP", (3, 3), "a definition"),
         ("P = STOP [| {a} |] STOP", (1, 14), "a declared event"),

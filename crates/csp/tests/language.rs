@@ -45,7 +45,8 @@ fn every_error_has_a_place() {
         ("x = 1 / 0", "line 1, column 9: expected a divisor that is not 0, found `0`"),
         ("x = 9223372036854775807 + 1", "line 1, column 5: expected a number of 64 bits, found more"),
         ("x = {1..1000000}", "line 1, column 5: expected at most 100000 elements, found more"),
-        ("x = {-9223372036854775807..9223372036854775807}", "line 1, column 48: expected a process, found the end of the script"),
+        ("x = {-9223372036854775807..1}", "line 1, column 5: expected `-}` behind this `{-`, found the end of the script"),
+        ("x = { -9223372036854775807..9223372036854775807}", "line 1, column 5: expected at most 100000 elements, found more"),
         ("x = < -9223372036854775807..9223372036854775807>", "line 1, column 5: expected at most 100000 elements, found more"),
         ("x = Set({1..64})", "line 1, column 9: expected at most 100000 elements, found more"),
         ("x = {y | y <- 3}", "line 1, column 15: expected a finite set or a sequence, found `3`"),
@@ -62,8 +63,11 @@ fn every_error_has_a_place() {
         ("assert STOP :[deterministic [X]]", "line 1, column 30: expected `F` or `FD`, found `X`"),
         ("include \"other.csp\"", "line 1, column 9: expected a script that can be read, found one that is not allowed here"),
         ("include other", "line 1, column 9: expected the name of a script between quotes, found `other`"),
-        ("external f", "line 1, column 1: expected `channel`, `assert` or a definition `NAME = process`, found `external`"),
-        ("x = 12345678901234567890", "line 1, column 5: expected a process, found `1`"),
+        (
+            "external f",
+            "line 1, column 1: expected `channel`, `datatype`, `subtype`, `nametype`, `include`, `transparent`, `assert`",
+        ),
+        ("x = 12345678901234567890", "line 1, column 5: expected a process, found `12345678901234567890`"),
         ("channel c : {c.0}", "line 1, column 14: expected a type that needs no events, found one that does"),
     ];
     let mut wrong = Vec::new();

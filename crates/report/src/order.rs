@@ -1,11 +1,11 @@
 //! Which findings are shown, and in which order: the surest first, of these what harms most, then by id.
 
-use rashomon_event::{Finding, Grade, Harm};
+use rashomon_event::{Evidence, Finding, FindingKind, Grade, Harm, Verdict};
 
 /// How much is shown. Each level contains the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shown {
-    /// Proven and predicted.
+    /// Proven and predicted, and failures that were seen.
     #[default]
     Claims,
     /// Also what forcing could not decide: suspected, diverged.
@@ -25,6 +25,12 @@ fn rank(finding: &Finding) -> u8 {
     }
 }
 
+/// A failure of an execution that did not come about again: no proof, and no suspicion either.
+pub fn has_failed_once(finding: &Finding) -> bool {
+    let is_open = !finding.verdict.is_proven() && finding.verdict != Verdict::Refuted;
+    finding.kind == FindingKind::Failure && finding.evidence == Evidence::Observed && is_open
+}
+
 /// The findings to show, in the order in which every renderer shows them.
 pub fn by_importance(findings: &[Finding], shown: Shown) -> Vec<&Finding> {
     let last = match shown {
@@ -32,7 +38,8 @@ pub fn by_importance(findings: &[Finding], shown: Shown) -> Vec<&Finding> {
         Shown::Suspicions => 3,
         Shown::Everything => 4,
     };
-    let mut kept: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict.rank() <= last).collect();
+    let is_kept = |finding: &&Finding| finding.verdict.rank() <= last || has_failed_once(finding);
+    let mut kept: Vec<&Finding> = findings.iter().filter(is_kept).collect();
     let key = |finding: &Finding| (finding.verdict.rank(), rank(finding), finding.kind);
     kept.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.id.cmp(&b.id)));
     kept

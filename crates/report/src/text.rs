@@ -13,7 +13,7 @@ mod warning;
 use crate::analysis::Analysis;
 use crate::format::{Format, Options, Rendered, Report};
 use crate::lost::Lost;
-use crate::order::Shown;
+use crate::order::{Shown, has_failed_once};
 use crate::summary::{Counts, ProgramExit, RunSummary};
 use crate::warning::Warning;
 use labels::Labels;
@@ -206,6 +206,7 @@ fn explanation(finding: &Finding) -> Option<String> {
                 a bug unless the program looks at the result"
                 .into()
         }
+        Verdict::Suspected if has_failed_once(finding) => "an execution ended so; no replay of it has shown it again".into(),
         Verdict::Suspected => match finding.witness_level {
             Some(WitnessLevel::Synchronisation) => {
                 "the synchronisation allows it if no branch depends on the values that change; it was not forced".into()
@@ -391,6 +392,11 @@ fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Coun
     let incomplete = incomplete_words(run).map(|words| format!("; incomplete: {words}")).unwrap_or_default();
     if counts.proven == 0 {
         let predicted = if counts.predicted > 0 { format!(", {} predicted,", counts.predicted) } else { String::new() };
+        let failed = findings.iter().filter(|finding| has_failed_once(finding)).count();
+        if failed > 0 {
+            let failures = plural(failed as u64, "failure");
+            return format!("{failures} seen that no replay has shown again{predicted}{incomplete}");
+        }
         return format!("no bug was made to happen{predicted}{}{incomplete}", looked_at(run));
     }
     let mut kinds: BTreeMap<FindingKind, u64> = BTreeMap::new();

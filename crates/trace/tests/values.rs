@@ -40,7 +40,7 @@ fn decoded(bytes: &[u8]) -> Vec<(u64, Option<u64>, Option<u64>)> {
             16 | 17 | 25 => 1,
             19 => 3 + (words[at + 1] >> 48) as usize,
             21 => 2,
-            29 => {
+            31 => {
                 let is_long = top & 2 != 0;
                 let value = if is_long { words[at + 1] << 48 | low } else { low };
                 let access = found.last_mut().expect("a value follows its access");

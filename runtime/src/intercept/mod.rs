@@ -54,6 +54,7 @@ pub mod poll;
 pub mod process;
 pub mod quarantine;
 pub mod queue;
+pub mod room;
 pub mod rwlock;
 pub mod semaphore;
 pub mod signals;

@@ -6,7 +6,7 @@
 use super::lock_common::deadline;
 use crate::detect;
 use crate::detect::fibers;
-use crate::intercept::gaps;
+use crate::intercept::{gaps, room};
 use crate::provoke;
 use crate::record::recorder;
 use crate::serial::cancellation;
@@ -231,6 +231,9 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
     let site = caller();
     // SAFETY: does nothing when done already.
     unsafe { __tsan_init() };
+    // SAFETY: as the program calls it.
+    let roomy = unsafe { room::with_room(attributes) };
+    let attributes = roomy.as_ref().map_or(attributes, |roomy| roomy.as_ptr().cast());
     // SAFETY: the real function with the program's arguments, or our routine and record.
     let real = |routine: Routine, argument: *mut u8| unsafe {
         real!(fn pthread_create(*mut u64, *const u8, Routine, *mut u8) -> c_int)(handle, attributes, routine, argument)

@@ -120,7 +120,7 @@ pub enum FailOn {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Show {
-    /// Proven and predicted.
+    /// Proven and predicted, and failures that were seen.
     Claims,
     /// Also suspected and diverged.
     Suspicions,

@@ -2,6 +2,7 @@
 
 use super::groups::object_of;
 use super::{Look, clean, kind_name};
+use crate::order::has_failed_once;
 use rashomon_event::finding::Origin;
 use rashomon_event::{Finding, Frame, Side, Verdict, pasted};
 use std::fmt::Write as _;
@@ -13,7 +14,8 @@ const LEAST_RECORDINGS: u32 = 10;
 
 /// One line for each finding that diverged, and a next step; empty if there is none.
 pub fn lines(look: &Look<'_>, findings: &[Finding], store: &str, recordings: u32) -> String {
-    let diverged: Vec<&Finding> = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Diverged { .. })).collect();
+    let is_diverged = |finding: &&Finding| matches!(finding.verdict, Verdict::Diverged { .. }) && !has_failed_once(finding);
+    let diverged: Vec<&Finding> = findings.iter().filter(is_diverged).collect();
     let mut out = String::new();
     if diverged.is_empty() {
         return out;
