@@ -7,7 +7,7 @@ use crate::system::real::real;
 use core::ffi::c_int;
 
 /// Bytes on the stack that the runtime may need below the program's own frames.
-const ROOM: usize = 64 << 10;
+const ROOM: usize = 256 << 10;
 /// A stack of so many bytes has room.
 const LARGE: usize = 1 << 20;
 
