@@ -5,7 +5,7 @@ use rashomon_event::{Evidence, Finding, FindingKind, Grade, Harm, Verdict};
 /// How much is shown. Each level contains the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shown {
-    /// Proven and predicted, and failures that were seen.
+    /// Proven and predicted; where nothing is proven, failures that were seen, too.
     #[default]
     Claims,
     /// Also what forcing could not decide: suspected, diverged.
@@ -38,7 +38,9 @@ pub fn by_importance(findings: &[Finding], shown: Shown) -> Vec<&Finding> {
         Shown::Suspicions => 3,
         Shown::Everything => 4,
     };
-    let is_kept = |finding: &&Finding| finding.verdict.rank() <= last || has_failed_once(finding);
+    // Beside a proof it is no news: what is proven may have caused it.
+    let nothing_proven = findings.iter().all(|finding| !finding.verdict.is_proven());
+    let is_kept = |finding: &&Finding| finding.verdict.rank() <= last || nothing_proven && has_failed_once(finding);
     let mut kept: Vec<&Finding> = findings.iter().filter(is_kept).collect();
     let key = |finding: &Finding| (finding.verdict.rank(), rank(finding), finding.kind);
     kept.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.id.cmp(&b.id)));

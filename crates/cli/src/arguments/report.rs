@@ -120,7 +120,7 @@ pub enum FailOn {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Show {
-    /// Proven and predicted, and failures that were seen.
+    /// Proven and predicted; where nothing is proven, failures that were seen, too.
     Claims,
     /// Also suspected and diverged.
     Suspicions,
