@@ -97,6 +97,8 @@ pub struct Counterexample {
     pub places: BTreeSet<Vec<String>>,
     /// How many of them race: an execution that deadlocks may show a race as well.
     pub races: usize,
+    /// It shows a race, but neither the deadlock nor the two lines that the order was to lead to.
+    pub elsewhere: bool,
     /// Executions of this order, and of one closer to the trace if there is one.
     pub executions: usize,
     /// Milliseconds of the one that is told of.
@@ -171,6 +173,8 @@ struct Planned {
     process: ProcessPath,
     about: String,
     object: Option<String>,
+    /// The source lines that the order leads to, as [`reports`] tells them, sorted; of a race.
+    lines: Vec<String>,
     order: Order,
     behind_wait_loop: bool,
     /// It ends where something was lost: a program that looks before it waits does not wait there.
@@ -287,10 +291,14 @@ impl Enforced {
                 let near = near(&model, &kind.goals()).map(|order| self::steps(trace, &order)).filter(|near| *near != steps);
                 let object =
                     object_of(trace, &objects, kind).map(|object| describer.data(Address(object.from), object.to - object.from));
+                let line = |goal: &EventIndex| reports::line_of(&describer.side_before(*goal).stack);
+                let mut lines: Vec<String> = kind.goals().iter().map(line).collect();
+                lines.sort();
                 planned.push(Planned {
                     process: process.clone(),
                     about,
                     object,
+                    lines,
                     order: order_found,
                     behind_wait_loop,
                     is_doubtful: false,
@@ -331,6 +339,7 @@ impl Enforced {
                     process: process.clone(),
                     about: String::from("deadlock"),
                     object: None,
+                    lines: Vec::new(),
                     order,
                     behind_wait_loop: false,
                     is_doubtful: !stuck.is_cycle,
@@ -431,6 +440,7 @@ impl Enforcement<'_> {
             outcome,
             why,
             races: if confirmed { races.len() } else { 0 },
+            elsewhere: outcome == Outcome::Race && !races.contains(&planned.lines),
             places: if confirmed { races.into_iter().chain(deadlocks).collect() } else { BTreeSet::new() },
             executions: 1,
             milliseconds: u64::try_from(execution.duration.as_millis()).unwrap_or(u64::MAX),

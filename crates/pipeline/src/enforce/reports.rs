@@ -1,6 +1,7 @@
 //! What the detector reported of an execution under an order.
 
 use crate::error::PipelineError;
+use rashomon_event::Frame;
 use rashomon_files::Links;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -42,6 +43,17 @@ pub fn reported(folder: &Path, reports: &Path) -> Result<(Places, Places), Pipel
     Ok((races, deadlocks))
 }
 
+/// The innermost source line.
+pub(super) fn line_of(stack: &[Frame]) -> String {
+    let named = |frame: &Frame| {
+        let file = Path::new(frame.file.as_deref()?).file_name()?.to_string_lossy().into_owned();
+        Some(format!("{file}:{}", frame.line?))
+    };
+    stack.iter().find_map(named).unwrap_or_else(|| UNKNOWN.to_owned())
+}
+
+const UNKNOWN: &str = "??";
+
 /// The innermost source line of each stack, sorted.
 fn places<'a>(stacks: impl Iterator<Item = &'a Value>) -> Vec<String> {
     let line = |stack: &Value| {
@@ -50,7 +62,7 @@ fn places<'a>(stacks: impl Iterator<Item = &'a Value>) -> Vec<String> {
             let file = Path::new(frame["file"].as_str()?).file_name()?.to_string_lossy().into_owned();
             Some(format!("{file}:{}", frame["line"].as_u64()?))
         };
-        frames.filter_map(named).next().unwrap_or_else(|| String::from("??"))
+        frames.filter_map(named).next().unwrap_or_else(|| UNKNOWN.to_owned())
     };
     let mut lines: Vec<String> = stacks.map(line).collect();
     lines.sort();

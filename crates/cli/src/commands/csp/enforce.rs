@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::terminal::{print, say};
 use crate::waiting::Waiting;
 use anyhow::{Context as _, Result};
-use rashomon_event::Deadline;
+use rashomon_event::{Deadline, counted};
 use rashomon_pipeline::analyse::selection::Selection;
 use rashomon_pipeline::analyse::traces::each_process;
 use rashomon_pipeline::enforce::{Counterexample, Enforced, Enforcement, Outcome};
@@ -106,9 +106,27 @@ fn printing(quiet: bool, unwritten: &mut Option<anyhow::Error>) -> impl FnMut(&C
     }
 }
 
+/// Steps of an order that are printed at its beginning, and at its end: nobody reads hundreds.
+const FIRST: usize = 12;
+const LAST: usize = 12;
+
+fn steps(steps: &[String]) -> String {
+    match steps.len() {
+        0 => String::from("at once"),
+        all if all <= FIRST + LAST + 1 => steps.join(", "),
+        all => format!(
+            "{}, … {} steps (--json has all) …, {}",
+            steps[..FIRST].join(", "),
+            all - FIRST - LAST,
+            steps[all - LAST..].join(", ")
+        ),
+    }
+}
+
 fn line(found: &Counterexample) -> String {
-    let steps = if found.steps.is_empty() { String::from("at once") } else { found.steps.join(", ") };
+    let steps = steps(&found.steps);
     let what = match found.outcome {
+        Outcome::Race if found.elsewhere => "confirmed, data race at other places than it was to lead to",
         Outcome::Race => "confirmed, data race",
         Outcome::Deadlock if found.races > 0 => "confirmed, deadlock and data race",
         Outcome::Deadlock => "confirmed, deadlock",
@@ -125,7 +143,7 @@ fn line(found: &Counterexample) -> String {
 
 /// What was not decided, however quiet the command is to be: silence would look like a verdict.
 fn open(enforced: &Enforced) -> Option<String> {
-    let limits = (enforced.undecided > 0).then(|| format!("{} candidates reached a limit", enforced.undecided));
+    let limits = (enforced.undecided > 0).then(|| format!("{} reached a limit", counted(enforced.undecided as u64, "candidate")));
     let time = enforced.cut_short.then(|| String::from("there was no time for more (--budget)"));
     let parallel = (enforced.parallel > 0).then(|| {
         format!("recordings of threads that ran in parallel have no model, {} (--policy records others)", enforced.parallel)
@@ -136,18 +154,18 @@ fn open(enforced: &Enforced) -> Option<String> {
 
 fn summary(enforced: &Enforced) -> String {
     let mut text = format!(
-        "{} candidates, {} with an order ({} undecided, {} states seen); {} orders enforced: {} show a race, {} a deadlock, \
-         {} nothing, {} are infeasible; {} places",
-        enforced.candidates,
+        "{}, {} with an order ({} undecided, {} seen); {} enforced: a race came of {}, a deadlock of {}, nothing of {}; \
+         infeasible: {}; {}",
+        counted(enforced.candidates as u64, "candidate"),
         enforced.feasible,
         enforced.undecided,
-        enforced.states,
-        enforced.counterexamples.len(),
+        counted(enforced.states as u64, "state"),
+        counted(enforced.counterexamples.len() as u64, "order"),
         enforced.races(),
         enforced.count(Outcome::Deadlock),
         enforced.count(Outcome::Nothing),
         enforced.count(Outcome::Infeasible),
-        enforced.places().len(),
+        counted(enforced.places().len() as u64, "place"),
     );
     text.push_str("; wait loops: ");
     text.push_str(enforced.wait_loops.words());
