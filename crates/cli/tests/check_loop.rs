@@ -432,6 +432,6 @@ fn a_program_of_one_thread_is_recorded_once() {
     let place = Place::new();
     for (name, exit) in [("right", 0), ("wrong", 3)] {
         place.compile(name, &format!("int table[9]; int main(int n, char **v) {{ table[n]++; return {exit}; }}"));
-        place.rashomon(&["check", "--", &format!("./{name}")]).expect(0, &["1 recording, 1 thread"]);
+        place.rashomon(&["check", "--", &format!("./{name}")]).expect(exit, &["1 recording, 1 thread"]);
     }
 }
