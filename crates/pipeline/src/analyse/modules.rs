@@ -107,41 +107,18 @@ fn never_called(trace: &Trace) -> BTreeSet<&str> {
 /// Beginnings of names of synchronisation functions.
 const SYNCHRONISATION: [&str; 12] =
     ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_", "__kmpc_"];
-/// Whole names of functions by which the kernel, or threads of libc's own, hand something from thread to thread. The runtime
-/// serves most of them; of those that it does not serve ([`unserved`]) it notes that they are called, so that a name that is only
-/// linked with, as those of GLib's archive are, is nothing to talk of. Names that it does not have at all matter.
-const HAND_OVER: [&str; 47] = [
-    "aio_error",
-    "aio_error64",
-    "aio_fsync",
-    "aio_fsync64",
-    "aio_read",
-    "aio_read64",
-    "aio_return",
-    "aio_return64",
-    "aio_suspend",
-    "aio_suspend64",
-    "aio_write",
-    "aio_write64",
-    "fanotify_init",
+/// Whole names of other functions by which the kernel hands something from thread to thread. Of those that the runtime does not
+/// serve ([`unserved`]) it notes that they are called, so that a name that is only linked with, as those of GLib's archive are, is
+/// nothing to talk of. Names that it does not have at all matter.
+const HAND_OVER: [&str; 24] = [
     "flock",
-    "getaddrinfo_a",
-    "inotify_init",
-    "inotify_init1",
-    "lio_listio",
-    "lio_listio64",
-    "mq_notify",
     "mq_receive",
     "mq_send",
     "mq_timedreceive",
     "mq_timedsend",
     "msgrcv",
     "msgsnd",
-    "preadv2",
-    "preadv64v2",
     "pthread_sigqueue",
-    "pwritev2",
-    "pwritev64v2",
     "semctl",
     "semop",
     "semtimedop",
@@ -193,6 +170,7 @@ const HARMLESS: [&str; 27] = [
 /// Whether a function of this name may order what threads do.
 pub fn is_synchronisation(name: &str) -> bool {
     HAND_OVER.contains(&name)
+        || unserved::NAMES.contains(&name)
         || SYNCHRONISATION.iter().any(|start| name.starts_with(start)) && !HARMLESS.iter().any(|start| name.starts_with(start))
 }
 

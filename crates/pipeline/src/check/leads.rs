@@ -32,7 +32,7 @@ pub struct Lead {
     pub(crate) came: usize,
     /// Another recording that shows the pair unordered, and its sides there, where the one at hand has a schedule instead.
     pub(super) unordered: Option<(Source, Vec<Side>)>,
-    /// Of its schedules, the first one was left.
+    /// The first of its schedules did not show it; the others are still to be forced.
     pub(crate) begun: bool,
 }
 

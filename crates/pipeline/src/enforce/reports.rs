@@ -45,26 +45,25 @@ pub fn reported(folder: &Path, reports: &Path) -> Result<(Places, Places), Pipel
 
 /// The innermost source line.
 pub(super) fn line_of(stack: &[Frame]) -> String {
-    let named = |frame: &Frame| {
-        let file = Path::new(frame.file.as_deref()?).file_name()?.to_string_lossy().into_owned();
-        Some(format!("{file}:{}", frame.line?))
-    };
-    stack.iter().find_map(named).unwrap_or_else(|| UNKNOWN.to_owned())
+    innermost(stack.iter().map(|frame| (frame.file.as_deref(), frame.line.map(u64::from))))
 }
-
-const UNKNOWN: &str = "??";
 
 /// The innermost source line of each stack, sorted.
 fn places<'a>(stacks: impl Iterator<Item = &'a Value>) -> Vec<String> {
     let line = |stack: &Value| {
         let frames = stack.as_array().into_iter().flatten();
-        let named = |frame: &Value| {
-            let file = Path::new(frame["file"].as_str()?).file_name()?.to_string_lossy().into_owned();
-            Some(format!("{file}:{}", frame["line"].as_u64()?))
-        };
-        frames.filter_map(named).next().unwrap_or_else(|| UNKNOWN.to_owned())
+        innermost(frames.map(|frame| (frame["file"].as_str(), frame["line"].as_u64())))
     };
     let mut lines: Vec<String> = stacks.map(line).collect();
     lines.sort();
     lines
+}
+
+/// The first of these files and lines that is known.
+fn innermost<'a>(mut frames: impl Iterator<Item = (Option<&'a str>, Option<u64>)>) -> String {
+    let named = |(file, line): (Option<&str>, Option<u64>)| {
+        let file = Path::new(file?).file_name()?.to_string_lossy().into_owned();
+        Some(format!("{file}:{}", line?))
+    };
+    frames.find_map(named).unwrap_or_else(|| "??".to_owned())
 }

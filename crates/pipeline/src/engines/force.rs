@@ -1,4 +1,5 @@
-//! Leads are forced: everybody's own schedules first, and then the pursuit of what they did not show.
+//! Leads are forced: everybody's own schedules first, of doubtful leads one each before any gets its second, and then the pursuit
+//! of what they did not show.
 
 use crate::check::leads::{Doubt, Lead, is_proven, merge};
 use crate::check::prove::Prover;
@@ -288,7 +289,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
         Some(self.expectations.get_or_insert_with(|| Expectations::new(once)).of(next).offer())
     }
 
-    /// One lead by all of its schedules, or one try of what these did not show.
+    /// One lead by its schedules, a doubtful one by the first or by the others, or one try of what these did not show.
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
         let Some(mut next) = self.next(case) else { return Ok(Yield::default()) };
         if self.is_to_begin(case, next) {
