@@ -107,9 +107,9 @@ fn never_called(trace: &Trace) -> BTreeSet<&str> {
 /// Beginnings of names of synchronisation functions.
 const SYNCHRONISATION: [&str; 12] =
     ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_", "__kmpc_"];
-/// Whole names of other functions by which the kernel hands something from thread to thread. Of those that the runtime does not
-/// serve ([`unserved`]) it notes that they are called, so that a name that is only linked with, as those of GLib's archive are, is
-/// nothing to talk of. Names that it does not have at all matter.
+/// Whole names of other functions by which the kernel hands something from thread to thread. Of those that the runtime does
+/// not serve ([`unserved`]) it notes that they are called, so that a name that is only linked with, as those of GLib's archive
+/// are, is nothing to talk of. Names that it does not have at all matter.
 const HAND_OVER: [&str; 24] = [
     "flock",
     "mq_receive",
