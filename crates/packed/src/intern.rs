@@ -40,15 +40,20 @@ impl Interner {
         Self { space, numbered: Vec::new(), slots: vec![0; 64], hashed: 0 }
     }
 
+    /// The number of what is called by a letter (0: none) and a decimal number, if it is in an array.
+    #[inline]
+    pub fn known(&self, prefix: u8, decimal: u64) -> Option<u32> {
+        let numbered = self.numbered.iter().find(|numbered| numbered.prefix == prefix)?;
+        numbered.numbers.get(decimal as usize)?.checked_sub(1)
+    }
+
     /// The name's number; a new one, if it was never seen.
     #[inline]
     pub fn number(&mut self, names: &mut Names, name: &[u8]) -> Result<u32, Full> {
         if let Some((prefix, decimal)) = split(name)
-            && let Some(numbered) = self.numbered.iter().find(|numbered| numbered.prefix == prefix)
-            && let Some(&number) = numbered.numbers.get(decimal as usize)
-            && number != 0
+            && let Some(number) = self.known(prefix, decimal.into())
         {
-            return Ok(number - 1);
+            return Ok(number);
         }
         self.number_slowly(names, name)
     }
@@ -56,11 +61,8 @@ impl Interner {
     /// The number of what is called by a letter (0: none) and a decimal number.
     #[inline]
     pub fn numbered(&mut self, names: &mut Names, prefix: u8, decimal: u64) -> Result<u32, Full> {
-        if let Some(numbered) = self.numbered.iter().find(|numbered| numbered.prefix == prefix)
-            && let Some(&number) = numbered.numbers.get(decimal as usize)
-            && number != 0
-        {
-            return Ok(number - 1);
+        if let Some(number) = self.known(prefix, decimal) {
+            return Ok(number);
         }
         let mut name = Vec::with_capacity(24);
         if prefix != 0 {

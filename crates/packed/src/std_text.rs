@@ -8,7 +8,7 @@ use crate::event::{Event, Op, Space};
 use crate::export::{Lines, WriteOptions, push_unnamed};
 use crate::input::Input;
 use crate::names::Names;
-use crate::text::{Dialect, Parts, TextSource};
+use crate::text::{Dialect, Numbers, Parts, TextSource};
 use std::borrow::Cow;
 
 pub(crate) struct Std;
@@ -55,7 +55,43 @@ fn operation(column: &[u8]) -> Option<(Op, usize)> {
     })
 }
 
+/// A name of at most one character that is no digit, and a decimal number without leading zeros; and what stands behind it.
+#[inline]
+fn short_name(bytes: &[u8]) -> Option<((u8, u32), &[u8])> {
+    let (prefix, digits) = match bytes {
+        [first, rest @ ..] if !first.is_ascii_digit() => (*first, rest),
+        _ => (0, bytes),
+    };
+    let (mut value, mut length) = (0_u32, 0);
+    while let Some(digit) = digits.get(length).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9) {
+        value = value.wrapping_mul(10).wrapping_add(digit.into());
+        length += 1;
+    }
+    let is_plain = length == 1 || (2..10).contains(&length) && digits[0] != b'0';
+    is_plain.then(|| ((prefix, value), &digits[length..]))
+}
+
 impl Dialect for Std {
+    /// An access or a step of a lock, all of whose names are short: no delimiter is looked for, and none can stand in a name.
+    #[inline]
+    fn at_once(bytes: &[u8], numbers: &Numbers) -> Option<(Event, usize)> {
+        let (thread, rest) = short_name(bytes)?;
+        let (op, rest) = match rest {
+            [b'|', b'r', b'(', rest @ ..] => (Op::Read, rest),
+            [b'|', b'w', b'(', rest @ ..] => (Op::Write, rest),
+            [b'|', b'a', b'c', b'q', b'(', rest @ ..] => (Op::Acquire, rest),
+            [b'|', b'r', b'e', b'l', b'(', rest @ ..] => (Op::Release, rest),
+            _ => return None,
+        };
+        let (target, rest) = short_name(rest)?;
+        let (location, rest) = short_name(rest.strip_prefix(b")|")?)?;
+        let rest = rest.strip_prefix(b"\n")?;
+        let thread = numbers.known(Space::Thread, thread)?;
+        let target = numbers.known(op.space()?, target)?;
+        let location = numbers.known(Space::Location, location)?;
+        Some((Event::new(thread as u16, op, target, location), bytes.len() - rest.len()))
+    }
+
     #[inline]
     fn parts(line: &[u8]) -> Result<Parts<'_>, Cow<'static, str>> {
         let Some(first) = line.iter().position(|byte| *byte == b'|') else {
@@ -136,5 +172,41 @@ impl Lines for Writer {
         push_name(out, names, options, Space::Location, event.location)?;
         out.push(b'\n');
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PIECES: [&str; 16] =
+        ["|", "|", "|", "r(", "w(", "acq(", "rel(", "fork(", ")|", ")", "T1", "12", "0", "007", "V1234567890", "\r"];
+
+    proptest! {
+        /// What is taken at once is what is taken apart. Nearly all lines are of no form, so pieces stand in their order at first.
+        #[test]
+        fn lines_mean_the_same_at_once(
+            thread in 9_usize..16, op in 3_usize..8, target in 9_usize..16, location in 9_usize..16,
+            changed in prop::option::of((0_usize..8, 0_usize..16)),
+            bare in any::<bool>(),
+        ) {
+            let mut pieces = [PIECES[thread], "|", PIECES[op], PIECES[target], ")", "|", PIECES[location], ""];
+            if let Some((place, piece)) = changed {
+                pieces[place] = PIECES[piece];
+            }
+            let line = pieces.concat();
+            let text = format!("{line}\nT1|");
+            let mut numbers = Numbers::new(bare);
+            prop_assert_eq!(Std::at_once(text.as_bytes(), &numbers), None, "nothing is known yet");
+            let meant = Std::parts(line.strip_suffix('\r').unwrap_or(&line).as_bytes()).and_then(|parts| numbers.event(&parts));
+            let found = Std::at_once(text.as_bytes(), &numbers);
+            if let Some(found) = found {
+                prop_assert_eq!(meant.as_ref().ok(), Some(&found.0));
+                prop_assert_eq!(found.1, line.len() + 1);
+            }
+            let is_plain = !bare && changed.is_none() && op < 7 && [thread, target, location].iter().all(|name| (10..13).contains(name));
+            prop_assert_eq!(found.is_some() || !is_plain, true, "{}", line);
+        }
     }
 }

@@ -20,6 +20,13 @@ pub(crate) struct Parts<'a> {
 /// How a line is taken apart. An error is the reason, as the end of a sentence about the line.
 pub(crate) trait Dialect {
     fn parts(line: &[u8]) -> Result<Parts<'_>, Cow<'static, str>>;
+
+    /// The event of a line as nearly all are, of names that are known, and the line's length with its end. Whatever it is in
+    /// doubt about it leaves to [`Dialect::parts`].
+    #[inline]
+    fn at_once(_bytes: &[u8], _numbers: &Numbers) -> Option<(Event, usize)> {
+        None
+    }
 }
 
 /// Where the events of a block stand, relative to its begin: the distance in bytes and in lines.
@@ -28,6 +35,20 @@ struct Positions {
     offset: u64,
     line: u64,
     events: Vec<(u32, u32)>,
+}
+
+impl Positions {
+    /// One more event of the block, and where it stands.
+    #[inline]
+    fn add(&mut self, block: &mut Vec<Event>, event: Event, (offset, line): (u64, u64)) {
+        if block.is_empty() {
+            (self.offset, self.line) = (offset, line);
+        }
+        block.push(event);
+        // Blocks are short and lines bounded: but for many empty lines, for which positions are the last that fits.
+        let distance = |from: u64, to: u64| u32::try_from(to - from).unwrap_or(u32::MAX);
+        self.events.push((distance(self.offset, offset), distance(self.line, line)));
+    }
 }
 
 /// Names and their numbers, of every space.
@@ -44,6 +65,13 @@ impl Numbers {
         // Location 0 is nowhere; nothing in a file is called so.
         names.push(Space::Location, "-");
         Self { names, interners: Space::ALL.map(Interner::new), bare_threads }
+    }
+
+    /// What is called by a letter (0: none) and a decimal number, if it is found at once.
+    #[inline]
+    pub fn known(&self, space: Space, (prefix, decimal): (u8, u32)) -> Option<u32> {
+        let is_itself = space != Space::Thread || !self.bare_threads;
+        self.interners[space as usize].known(prefix, decimal.into()).filter(|_| is_itself)
     }
 
     /// What is called by a letter (0: none) and a decimal number.
@@ -125,6 +153,12 @@ impl<D: Dialect> TextSource<D> {
         let base = self.input.offset();
         let mut at = 0;
         while block.len() < BLOCK && at < bytes.len() {
+            if let Some((event, length)) = D::at_once(&bytes[at..], &self.numbers) {
+                self.positions.add(block, event, (base + at as u64, self.line));
+                self.line += 1;
+                at += length;
+                continue;
+            }
             let (line, next) = match memchr::memchr(b'\n', &bytes[at..]) {
                 Some(length) => (&bytes[at..at + length], at + length + 1),
                 None if last => (&bytes[at..], bytes.len()),
@@ -133,19 +167,13 @@ impl<D: Dialect> TextSource<D> {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if !line.is_empty() {
                 let offset = base + at as u64;
-                if block.is_empty() {
-                    (self.positions.offset, self.positions.line) = (offset, self.line);
-                }
                 let event = match D::parts(line).and_then(|parts| self.numbers.event(&parts)) {
                     Ok(event) => event,
                     Err(what) => {
                         return Err(self.input.malformed(offset, Some(self.line + 1), format!("{what}, in {}", shown(line))));
                     }
                 };
-                block.push(event);
-                // Blocks are short and lines bounded: but for many empty lines, for which positions are the last that fits.
-                let distance = |from: u64, to: u64| u32::try_from(to - from).unwrap_or(u32::MAX);
-                self.positions.events.push((distance(self.positions.offset, offset), distance(self.positions.line, self.line)));
+                self.positions.add(block, event, (offset, self.line));
             }
             self.line += 1;
             at = next;
