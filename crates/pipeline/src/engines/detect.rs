@@ -37,6 +37,9 @@ pub const NAME: &str = "detect";
 const PART: u32 = 4;
 /// An execution under the detector takes so many times as long as one that is recorded, and a recording of its places.
 const DETECTED: u64 = 2;
+/// Leads that are expected of one, before the first: recordings have shown most of what there is, so that what they have shown for
+/// sure is forced first.
+const EXPECTED: f64 = 0.2;
 /// Executions under the detector; each may come to other races.
 const DETECTIONS: u32 = 3;
 /// Recordings of its places behind each, at most; and how many in a row may show nothing new.
@@ -157,7 +160,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Detect {
         if self.is_over || !case.has_lost() {
             return None;
         }
-        let expectation = self.expectation.get_or_insert_with(|| Expectation::new(1.0, case.takes(DETECTED)));
+        let expectation = self.expectation.get_or_insert_with(|| Expectation::new(EXPECTED, case.takes(DETECTED)));
         Some(expectation.offer())
     }
 

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 /// An engine with what it has had of its share.
 struct Queued<'a, S: ?Sized> {
     one: Registered<'a, S>,
+    /// Less than the share, while others may want the time, too.
+    most: Option<Duration>,
     had: Duration,
     has_begun: bool,
 }
@@ -28,7 +30,10 @@ impl<S: Symbols + ?Sized> Queued<'_, S> {
     fn until(&self, case: &Case<'_, '_, S>) -> Option<Deadline> {
         match self.one.share {
             Share::Whole => Some(case.deadlines.total),
-            Share::AtMost(most) => Share::AtMost(most.saturating_sub(self.had)).begin(&case.deadlines),
+            Share::AtMost(most) => {
+                let most = self.most.map_or(most, |less| less.min(most));
+                Share::AtMost(most.saturating_sub(self.had)).begin(&case.deadlines)
+            }
         }
     }
 
@@ -47,7 +52,7 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
     case: &mut Case<'_, '_, S>,
 ) -> Result<(), PipelineError> {
     let (seeing, searching): (Vec<_>, Vec<_>) = engines.into_iter().partition(|one| one.turn == Turn::First);
-    let queued = |one| Queued { one, had: Duration::ZERO, has_begun: false };
+    let queued = |one| Queued { one, most: None, had: Duration::ZERO, has_begun: false };
     for mut one in seeing {
         if case.stopped.is_some() {
             break;
@@ -60,7 +65,11 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
     let kept = kept_for_the_last(&mut all, case);
     let total = case.deadlines.total;
     case.deadlines.total = total.less(kept);
-    by_offer(&mut all, case, !kept.is_zero());
+    // Shares are parts of the whole budget, of which little may be left by now: nobody begins with more than a half of that.
+    let half = case.deadlines.total.left().map(|left| left / 2);
+    all.iter_mut().filter(|one| one.one.turn == Turn::ByOffer).for_each(|one| one.most = half);
+    by_offer(&mut all, case, true);
+    all.iter_mut().for_each(|one| one.most = None);
     case.deadlines.total = total;
     for one in all.iter_mut().filter(|one| one.one.turn == Turn::Last) {
         while case.stopped.is_none()
@@ -72,9 +81,7 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
             }
         }
     }
-    if !kept.is_zero() {
-        by_offer(&mut all, case, false);
-    }
+    by_offer(&mut all, case, false);
     for one in &mut all {
         if one.has_begun || one.one.share == Share::Whole {
             one.one.engine.finish(case)?;
