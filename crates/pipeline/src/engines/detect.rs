@@ -37,8 +37,8 @@ pub const NAME: &str = "detect";
 const PART: u32 = 4;
 /// An execution under the detector takes so many times as long as one that is recorded, and a recording of its places.
 const DETECTED: u64 = 2;
-/// Leads that are expected of one, before the first: recordings have shown most of what there is, so that what they have shown for
-/// sure is forced first.
+/// Leads that are expected of one, before the first: recordings have shown most of what there is, so that what they have shown
+/// for sure is forced first.
 const EXPECTED: f64 = 0.2;
 /// Executions under the detector; each may come to other races.
 const DETECTIONS: u32 = 3;
