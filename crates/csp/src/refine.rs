@@ -179,7 +179,10 @@ struct Search<'p, 'l> {
     numbers: FxHashMap<BTreeSet<TermId>, Node>,
     after: FxHashMap<(Node, Action), Option<Node>>,
     acceptances: FxHashMap<Node, Vec<BTreeSet<Action>>>,
-    /// Of states that were asked for: whether they diverge.
+    /// Of nodes that were asked for: all that their states may do next, internal steps aside.
+    initials: FxHashMap<Node, BTreeSet<Action>>,
+    /// Of nodes and of states that were asked for: whether they diverge.
+    divergent_nodes: FxHashMap<Node, bool>,
     divergent: FxHashMap<TermId, bool>,
     pairs: Vec<Pair>,
     seen: FxHashSet<(TermId, Node)>,
@@ -204,6 +207,8 @@ impl<'p, 'l> Search<'p, 'l> {
             numbers: FxHashMap::default(),
             after: FxHashMap::default(),
             acceptances: FxHashMap::default(),
+            initials: FxHashMap::default(),
+            divergent_nodes: FxHashMap::default(),
             divergent: FxHashMap::default(),
             pairs: Vec::new(),
             seen: FxHashSet::default(),
@@ -254,12 +259,8 @@ impl<'p, 'l> Search<'p, 'l> {
         self.afford()?;
         let Pair { state, node, .. } = self.pairs[pair];
         if self.goal.forbids_divergence() {
-            let compared = matches!(self.goal, Goal::Refinement(..));
-            let allowed = self.nodes[node.0 as usize].clone();
-            for of_specification in allowed {
-                if compared && self.diverges(of_specification)? {
-                    return Ok(());
-                }
+            if matches!(self.goal, Goal::Refinement(..)) && self.node_diverges(node)? {
+                return Ok(());
             }
             if self.diverges(state)? {
                 let trace = self.trace(pair, None);
@@ -317,13 +318,15 @@ impl<'p, 'l> Search<'p, 'l> {
             Goal::Refinement(Model::Traces, _) | Goal::DivergenceFree => Ok(false),
             Goal::DeadlockFree | Goal::Free => Ok(!done && offers.is_empty()),
             Goal::Deterministic { .. } => {
-                for &state in &self.nodes[node.0 as usize].clone() {
-                    let steps = self.transitions.of(state)?;
-                    if steps.iter().any(|(action, _)| *action != Action::Tau && !offers.contains(action)) {
-                        return Ok(true);
+                if !self.initials.contains_key(&node) {
+                    let mut all = BTreeSet::new();
+                    for &state in &self.nodes[node.0 as usize].clone() {
+                        let steps = self.transitions.of(state)?;
+                        all.extend(steps.iter().map(|step| step.0).filter(|action| *action != Action::Tau));
                     }
+                    self.initials.insert(node, all);
                 }
-                Ok(false)
+                Ok(!self.initials[&node].is_subset(offers))
             }
             Goal::Refinement(Model::StableFailures | Model::FailuresDivergences, _) => {
                 if !self.acceptances.contains_key(&node) {
@@ -369,6 +372,19 @@ impl<'p, 'l> Search<'p, 'l> {
             self.nodes.push(states);
         }
         Ok(number)
+    }
+
+    /// Whether one of the node's states diverges.
+    fn node_diverges(&mut self, node: Node) -> Result<bool, Why> {
+        if let Some(&known) = self.divergent_nodes.get(&node) {
+            return Ok(known);
+        }
+        let mut diverges = false;
+        for &state in &self.nodes[node.0 as usize].clone() {
+            diverges = diverges || self.diverges(state)?;
+        }
+        self.divergent_nodes.insert(node, diverges);
+        Ok(diverges)
     }
 
     /// Whether internal steps can go on for ever: whether they lead to a cycle of them.
