@@ -33,6 +33,38 @@ fn listing_one_is_confirmed_in_parallel() {
     assert!(ended.out.contains("confirmed, data race"), "{ended}");
 }
 
+/// Time was virtual where the order comes from: an hour is over as soon as nobody else can go on. It is over at its turn here.
+#[test]
+fn a_wait_that_times_out_ends_with_its_turn() {
+    let source = "#include <pthread.h>
+#include <time.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+static volatile int shared;
+static void *waits(void *unused) {
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    time.tv_sec += 3600;
+    pthread_mutex_lock(&mutex);
+    pthread_cond_timedwait(&never, &mutex, &time);
+    pthread_mutex_unlock(&mutex);
+    shared = 2;
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, waits, 0);
+    shared = 1;
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    return pthread_join(thread, 0);
+}
+";
+    let (report, ended) = enforced(source, "1");
+    assert_eq!((outcomes(&report), ended.code), (vec!["race"], 66), "{report} {ended}");
+    assert!(report["counterexamples"][0]["steps"].to_string().contains("wait_"), "{report}");
+}
+
 const LOCKS_CROSSED: &str = "#include <pthread.h>
 static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
 static void *one(void *unused) {

@@ -71,17 +71,30 @@ fn with_cleanup(condition: *mut u8, mutex: *mut Mutex, (site, own): (u64, Own), 
     }
 }
 
-fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real: impl FnOnce(*mut Mutex) -> c_int) -> c_int {
-    let Some(runtime) = Runtime::try_enter() else { return real(mutex) };
+/// The clock and the time when a wait ends at the latest.
+type Limit = Option<(c_int, [i64; 2])>;
+
+fn wait_until(
+    condition: *mut u8,
+    mutex: *mut Mutex,
+    limit: Limit,
+    site: u64,
+    mut real: impl FnMut(*mut Mutex, &[i64; 2]) -> c_int,
+) -> c_int {
+    let (clock, time) = limit.unwrap_or_default();
+    let Some(runtime) = Runtime::try_enter() else { return real(mutex, &time) };
     let thread = runtime.thread();
     explore::concerns(thread, mutex as u64);
     sched::point(&runtime, Op::CondWaitBegin, condition as u64, site);
     drop_hold(thread, mutex as u64);
     recorder::sync(thread, Op::CondWaitBegin, condition as u64, 0, site, &[mutex as u64]);
     if config::gating() && !is_shared(condition) {
-        let real = |stand| with_cleanup(condition, mutex, (site, Own::of(condition)), || real(stand));
-        return gated_wait::wait(&runtime, (condition, mutex), until == NEVER, site, real);
+        let real = |stand, time: &[i64; 2]| with_cleanup(condition, mutex, (site, Own::of(condition)), || real(stand, time));
+        return gated_wait::wait(&runtime, (condition, mutex), limit, site, real);
     }
+    // SAFETY: a local time.
+    let until = if limit.is_some() { unsafe { deadline(clock, &raw const time) } } else { NEVER };
+    let mut real = |mutex| real(mutex, &time);
     if !config::serial() || is_shared(condition) {
         let wait = || if detect::on() { with_cleanup(condition, mutex, (site, Own::NONE), || real(mutex)) } else { real(mutex) };
         let result = if until == NEVER && !is_shared(condition) {
@@ -119,7 +132,7 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
 
 pub unsafe extern "C" fn wait(condition: *mut u8, mutex: *mut Mutex) -> c_int {
     // SAFETY: the real function with the program's arguments, here and below.
-    wait_until(condition, mutex, NEVER, caller(), |mutex| unsafe {
+    wait_until(condition, mutex, None, caller(), |mutex, _| unsafe {
         real!("GLIBC_2.3.2" fn pthread_cond_wait(*mut u8, *mut Mutex) -> c_int)(condition, mutex)
     })
 }
@@ -132,9 +145,9 @@ pub unsafe extern "C" fn timedwait(condition: *mut u8, mutex: *mut Mutex, time: 
         return EINVAL;
     }
     // SAFETY: as above.
-    let until = unsafe { deadline(clock_of(condition), time) };
+    let limit = Some((clock_of(condition), unsafe { *time }));
     // SAFETY: as above.
-    wait_until(condition, mutex, until, caller(), |mutex| unsafe {
+    wait_until(condition, mutex, limit, caller(), |mutex, time| unsafe {
         real!("GLIBC_2.3.2" fn pthread_cond_timedwait(*mut u8, *mut Mutex, *const [i64; 2]) -> c_int)(condition, mutex, time)
     })
 }
@@ -145,9 +158,9 @@ unsafe extern "C" fn clockwait(condition: *mut u8, mutex: *mut Mutex, clock: c_i
         return EINVAL;
     }
     // SAFETY: as above.
-    let until = unsafe { deadline(clock, time) };
+    let limit = Some((clock, unsafe { *time }));
     // SAFETY: as above.
-    wait_until(condition, mutex, until, caller(), |mutex| unsafe {
+    wait_until(condition, mutex, limit, caller(), |mutex, time| unsafe {
         real!(fn pthread_cond_clockwait(*mut u8, *mut Mutex, c_int, *const [i64; 2]) -> c_int)(condition, mutex, clock, time)
     })
 }

@@ -9,7 +9,8 @@ use super::mutex::Mutex;
 use crate::record::recorder;
 use crate::serial::{gate, sched, standstill};
 use crate::system::real::real;
-use crate::system::thread::Runtime;
+use crate::system::sys::{self, ETIMEDOUT};
+use crate::system::thread::{Runtime, Thread};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
@@ -66,24 +67,45 @@ impl Own {
     }
 }
 
+/// Between two looks at whose turn it is.
+const PAUSE_NS: u64 = 20_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A wait that may time out ends with its turn, too: where the order comes from, time was virtual, and passed as soon as nobody
+/// could go on. Between the parts of the wait the thread holds the mutex that it waits with, so that no signal is lost.
+fn until_its_turn(thread: &Thread, (clock, end): (c_int, [i64; 2]), mut wait: impl FnMut(&[i64; 2]) -> c_int) -> c_int {
+    loop {
+        let soon = sys::clock(clock as usize).saturating_add(PAUSE_NS);
+        let soon = [(soon / SECOND_NS).cast_signed(), (soon % SECOND_NS).cast_signed()];
+        let result = wait(&soon.min(end));
+        if result != ETIMEDOUT || end <= soon || gate::is_turn_of(thread, Op::CondWaitEnd) {
+            return result;
+        }
+    }
+}
+
 /// The wait, whose begin is recorded. `real` waits with the mutex that it is given.
 pub fn wait(
     runtime: &Runtime,
     (condition, mutex): (*mut u8, *mut Mutex),
-    for_ever: bool,
+    limit: Option<(c_int, [i64; 2])>,
     site: u64,
-    real: impl FnOnce(*mut Mutex) -> c_int,
+    mut real: impl FnMut(*mut Mutex, &[i64; 2]) -> c_int,
 ) -> c_int {
     let stand = stand_in(condition);
     lock(stand);
     let error = unlock(mutex);
     let mut result = error;
     if error == 0 {
-        let wait = || real(stand);
-        result = if for_ever {
-            standstill::during(runtime, standstill::For::on(Op::CondWaitEnd, condition as u64, site), wait)
-        } else {
-            sched::external(runtime, wait)
+        result = match limit {
+            None => {
+                let wait = standstill::For::on(Op::CondWaitEnd, condition as u64, site);
+                standstill::during(runtime, wait, || real(stand, &[0; 2]))
+            }
+            Some(limit) => {
+                let thread = runtime.thread();
+                sched::external(runtime, || until_its_turn(thread, limit, |time| real(stand, time)))
+            }
         };
     }
     unlock(stand);

@@ -224,6 +224,16 @@ pub fn completes(thread: &Thread) {
     sys::futex_wake(&NEXT, i32::MAX as u32);
 }
 
+/// Whether the next turn is this operation of the thread.
+pub fn is_turn_of(thread: &Thread, op: Op) -> bool {
+    let next = NEXT.load(Acquire);
+    if next >= TURNS.load(Relaxed) {
+        return false;
+    }
+    let turn = turn_at(next as usize);
+    turn.thread == thread.schedule_index.get() && are_interchangeable(turn.op, op)
+}
+
 /// The thread begins to wait, inside of its operation, for what others do.
 pub fn blocks(thread: &Thread) {
     let begins = |op: Op| ACTING_OP.load(Relaxed) == op as u32;
