@@ -4,6 +4,7 @@
 //! others offer is about what they saw. Then whoever's next unit is worth most per second has a turn, and is asked again, until
 //! nobody has anything to offer or the budget is over. The first in the list is first where two offers are equal. Who looks at
 //! what all others have found comes last, and a little of the budget is kept for that; what of it is not needed the others get.
+//! Whoever has a part of the budget begins with half of what is left at most, and goes on when nobody else has anything to offer.
 //!
 //! Searching engines measure a unit by its executions ([`Case::takes`]) and not by the clock, so that which unit comes next
 //! follows from the seed and from what executions showed. Only the end of the budget, or of a share, depends on the machine.
@@ -65,7 +66,7 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
     let kept = kept_for_the_last(&mut all, case);
     let total = case.deadlines.total;
     case.deadlines.total = total.less(kept);
-    // Shares are parts of the whole budget, of which little may be left by now: nobody begins with more than a half of that.
+    // Shares are parts of the whole budget, of which little may be left by now.
     let half = case.deadlines.total.left().map(|left| left / 2);
     all.iter_mut().filter(|one| one.one.turn == Turn::ByOffer).for_each(|one| one.most = half);
     by_offer(&mut all, case, true);
