@@ -38,6 +38,13 @@ fn below(bits: u32, bound: u32) -> u32 {
     ((u64::from(bits) * u64::from(bound)) >> 32) as u32
 }
 
+/// Where in the program a variable is accessed.
+#[inline]
+fn location(target: u32, op: Op, locations: u32) -> u32 {
+    let mixed = (target.wrapping_mul(2) + op as u32).wrapping_mul(0x9e37_79b1);
+    1 + below(mixed, locations)
+}
+
 #[derive(Clone, Debug, Default)]
 struct ThreadState {
     /// Locks held, the innermost last.
@@ -97,34 +104,30 @@ impl Generator {
         &self.shape
     }
 
-    /// Where in the program a variable is accessed.
-    #[inline]
-    fn location(&self, target: u32, op: Op) -> u32 {
-        let mixed = (target.wrapping_mul(2) + op as u32).wrapping_mul(0x9e37_79b1);
-        1 + below(mixed, self.shape.locations)
-    }
-
     #[inline]
     fn push(&mut self, block: &mut Vec<Event>, thread: u32, op: Op, target: u32) {
-        let location = self.location(target, op);
+        let location = location(target, op, self.shape.locations);
         block.push(Event::new(thread as u16, op, target, location));
     }
 
-    /// One access of the thread.
+    /// So many accesses of the thread, which holds the lock.
+    ///
+    /// Branches would be mispredicted, as what they ask is random: which kind of variable it is indexes a table instead, and the
+    /// block grows once for all accesses.
     #[inline]
-    fn access(&mut self, block: &mut Vec<Event>, thread: u32, lock: Option<u32>) {
-        let bits = self.random.next();
-        let (which, class) = ((bits >> 32) as u32, bits as u32);
-        let layout = &self.layout;
-        let writes = class & 0xffff >= layout.reads;
-        let class = class >> 16;
-        let (target, writes) = match lock {
-            Some(lock) if class >= layout.racy => (lock * layout.per_lock + below(which, layout.per_lock), writes),
-            _ if class < layout.racy => (layout.racy_first + below(which, self.shape.racy), writes),
-            _ if class < layout.read_shared => (layout.shared_first + below(which, self.shape.read_shared), false),
-            _ => (layout.local_first + thread * layout.per_thread + below(which, layout.per_thread), writes),
-        };
-        self.push(block, thread, if writes { Op::Write } else { Op::Read }, target);
+    fn accesses(&mut self, block: &mut Vec<Event>, thread: u32, lock: Option<u32>, count: usize) {
+        let (pools, thresholds) = self.layout.pools(&self.shape, thread, lock);
+        let locations = self.shape.locations;
+        let random = &mut self.random;
+        block.extend((0..count).map(|_| {
+            let bits = random.next();
+            let (which, class) = ((bits >> 32) as u32, bits as u32);
+            let kind = class >> 16;
+            let pool = &pools[usize::from(kind >= thresholds[0]) + usize::from(kind >= thresholds[1])];
+            let target = pool.first + below(which, pool.variables);
+            let op = if class & 0xffff >= pool.reads { Op::Write } else { Op::Read };
+            Event::new(thread as u16, op, target, location(target, op, locations))
+        }));
     }
 
     /// Takes a lock nobody holds, if one is found soon.
@@ -150,6 +153,7 @@ impl Generator {
         false
     }
 
+    #[inline]
     fn release(&mut self, block: &mut Vec<Event>, thread: u32) -> bool {
         let Some(lock) = self.threads[thread as usize].held.pop() else { return false };
         self.taken[lock as usize] = false;
@@ -158,30 +162,39 @@ impl Generator {
         true
     }
 
+    /// The thread begins a region, or ends the one it is in.
+    fn region(&mut self, block: &mut Vec<Event>, thread: u32, choice: u32) {
+        match self.threads[thread as usize].region.take() {
+            Some(region) => {
+                self.push(block, thread, Op::End, region);
+                self.closing -= 1;
+            }
+            None => {
+                let region = below(choice, self.shape.locations.min(shape::REGIONS));
+                self.threads[thread as usize].region = Some(region);
+                self.push(block, thread, Op::Begin, region);
+                self.closing += 1;
+            }
+        }
+    }
+
     /// A thread runs on for a few events; `room`: how many at most.
+    #[inline]
     fn burst(&mut self, block: &mut Vec<Event>, room: usize) {
         let before = block.len();
         let bits = self.random.next();
         let thread = below(bits as u32, self.shape.threads);
         let choice = (bits >> 32) as u32;
         let depth = self.threads[thread as usize].held.len() as u32;
-        if depth == 0 && self.shape.transactions && choice & 3 == 0 {
-            match self.threads[thread as usize].region.take() {
-                Some(region) => {
-                    self.push(block, thread, Op::End, region);
-                    self.closing -= 1;
-                }
-                None => {
-                    let region = below(choice, self.shape.locations.min(shape::REGIONS));
-                    self.threads[thread as usize].region = Some(region);
-                    self.push(block, thread, Op::Begin, region);
-                    self.closing += 1;
-                }
-            }
+        if self.shape.transactions && depth == 0 && choice & 3 == 0 {
+            self.region(block, thread, choice);
         }
-        let enters = depth == 0 && (choice >> 2 & 0xffff) < self.layout.enters
-            || depth > 0 && depth < self.shape.nesting && choice >> 18 & 1 == 0;
-        if self.shape.locks > 0 && enters {
+        let enters = if depth == 0 {
+            (choice >> 2 & 0xffff) < self.layout.enters && self.shape.locks > 0
+        } else {
+            depth < self.shape.nesting && choice >> 18 & 1 == 0
+        };
+        if enters {
             self.acquire(block, thread);
         } else if depth > 0 {
             self.release(block, thread);
@@ -189,9 +202,7 @@ impl Generator {
         let lock = self.threads[thread as usize].held.last().copied();
         let longest = room.saturating_sub(block.len() - before).min(self.layout.burst(lock.is_some()));
         let accesses = below((choice >> 2).wrapping_mul(0x9e37_79b1), longest as u32 + 1);
-        for _ in 0..accesses {
-            self.access(block, thread, lock);
-        }
+        self.accesses(block, thread, lock, accesses as usize);
     }
 
     /// Events of a burst that are no accesses, and those needed to undo them.
@@ -202,9 +213,8 @@ impl Generator {
             let left = self.shape.events.saturating_sub(self.emitted + block.len() as u64);
             if left <= self.closing + Self::OVERHEAD {
                 // What is left behind the closing is filled with accesses of the initial thread.
-                for _ in self.closing..left {
-                    self.access(block, 0, self.threads[0].held.last().copied());
-                }
+                let more = left.saturating_sub(self.closing) as usize;
+                self.accesses(block, 0, self.threads[0].held.last().copied(), more);
                 self.phase = Phase::Close { thread: 0 };
                 return;
             }

@@ -72,6 +72,15 @@ impl Preset {
     }
 }
 
+/// Variables of a kind, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pool {
+    pub first: u32,
+    pub variables: u32,
+    /// Share of reads, as a part of 2^16.
+    pub reads: u32,
+}
+
 /// What follows from a shape: first numbers of each kind of variables, and shares as parts of 2^16.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
@@ -151,6 +160,20 @@ impl Layout {
             inside: inside as usize,
             outside: outside as usize,
         })
+    }
+
+    /// The kinds of variables that a thread accesses while it holds the lock, and where one kind ends and the next begins.
+    #[inline]
+    pub fn pools(&self, shape: &Shape, thread: u32, lock: Option<u32>) -> ([Pool; 3], [u32; 2]) {
+        let racy = Pool { first: self.racy_first, variables: shape.racy, reads: self.reads };
+        let Some(lock) = lock else {
+            let shared = Pool { first: self.shared_first, variables: shape.read_shared, reads: 1 << 16 };
+            let local =
+                Pool { first: self.local_first + thread * self.per_thread, variables: self.per_thread, reads: self.reads };
+            return ([racy, shared, local], [self.racy, self.read_shared.max(self.racy)]);
+        };
+        let protected = Pool { first: lock * self.per_lock, variables: self.per_lock, reads: self.reads };
+        ([racy, protected, protected], [self.racy, self.racy])
     }
 
     /// Longest run of accesses.
