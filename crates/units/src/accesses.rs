@@ -4,6 +4,11 @@ use crate::event::Line;
 use crate::forest::{MomentId, UnitId};
 use crate::moments::Moments;
 use crate::world::World;
+use smallvec::SmallVec;
+
+/// The accesses of units, in the order in which these began. No two entries name a unit by the same number, though units that
+/// merged may have two ([`World::unify`]); so nothing but that replaces numbers by their roots.
+pub(crate) type Accesses = SmallVec<[Access; 2]>;
 
 /// A unit's accesses to a location.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +28,15 @@ pub(crate) struct Access {
 const SEVERAL: u64 = u64::MAX;
 
 impl Access {
+    /// Whether including another access of the unit changes nothing.
+    #[inline]
+    pub fn has(&self, other: &Access) -> bool {
+        self.last == other.last
+            && self.line == other.line
+            && self.wrote >= other.wrote
+            && (other.activation == 0 || other.activation == self.activation || self.activation == SEVERAL)
+    }
+
     /// Adds another access of the unit.
     pub fn include(&mut self, moments: &Moments, other: Access) {
         self.first = moments.earlier(self.first, other.first);
@@ -42,24 +56,27 @@ impl Access {
 
 impl World {
     /// Adds a unit's accesses to those of others. Whether the unit is a new one.
-    pub fn note(&mut self, entries: &mut Vec<Access>, access: Access) -> bool {
+    pub fn note(&mut self, entries: &mut Accesses, access: Access) -> bool {
         let unit = self.units.find(access.unit);
-        for entry in entries.iter_mut() {
-            entry.unit = self.units.find(entry.unit);
-            if entry.unit == unit {
-                entry.include(&self.moments, access);
-                return false;
-            }
+        // Most often it is the last one, or a new one.
+        let known = entries.iter().rposition(|entry| entry.unit == unit || self.units.root(entry.unit) == unit);
+        if let Some(known) = known {
+            entries[known].include(&self.moments, access);
+            return false;
         }
         entries.push(Access { unit, ..access });
         true
     }
 
     /// Makes one entry for each unit, after units merged.
-    pub fn unify(&mut self, entries: &mut Vec<Access>) {
-        entries.iter_mut().for_each(|entry| entry.unit = self.units.find(entry.unit));
-        let twice = (1..entries.len()).any(|index| entries[..index].iter().any(|other| other.unit == entries[index].unit));
-        if twice {
+    pub fn unify(&mut self, entries: &mut Accesses) {
+        let mut merged = false;
+        for entry in entries.iter_mut() {
+            let unit = self.units.find(entry.unit);
+            merged |= std::mem::replace(&mut entry.unit, unit) != unit;
+        }
+        let is_twice = |index: usize| entries[..index].iter().any(|other| other.unit == entries[index].unit);
+        if merged && (1..entries.len()).any(is_twice) {
             for access in std::mem::take(entries) {
                 self.note(entries, access);
             }
@@ -68,7 +85,7 @@ impl World {
 
     /// Leaves out accesses of closed units that later ones of the same thread stand for: these race with whatever the former
     /// race with from here on.
-    pub fn leave_out_covered(&self, entries: &mut Vec<Access>) {
+    pub fn leave_out_covered(&self, entries: &mut Accesses) {
         let mut index = 0;
         while index < entries.len() {
             let old = entries[index];

@@ -151,7 +151,7 @@ impl Analysis {
         let (first, last) = unit.shared.map(|(first, last)| (held(first), held(last))).unwrap_or_default();
         Side {
             thread: self.world.names[unit.thread],
-            lines: unit.lines.clone(),
+            lines: unit.lines.to_vec(),
             line: access.line,
             wrote: access.wrote,
             locks: self.world.locks_of(access.unit),
@@ -298,7 +298,7 @@ impl Analysis {
             number: self.world.units.root(id).index(),
             thread: self.world.names[unit.thread],
             closed: unit.closed,
-            lines: unit.lines.clone(),
+            lines: unit.lines.to_vec(),
             locks: self.world.locks_of(id),
             first: unit.shared.map(|(first, _)| vector(first)),
             last: unit.shared.map(|(_, last)| vector(last)),

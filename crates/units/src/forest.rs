@@ -61,16 +61,12 @@ impl<I: Id> Marks<I> {
     }
 }
 
-struct Node<T> {
-    parent: u32,
-    /// How many were merged into it.
-    weight: u32,
-    free: bool,
-    data: T,
-}
-
+/// Parents lie apart from the data, so that the way to a root does not lead through it.
 pub(crate) struct Forest<I, T> {
-    nodes: Vec<Node<T>>,
+    parents: Vec<u32>,
+    /// How many were merged into it; 0: free.
+    weights: Vec<u32>,
+    data: Vec<T>,
     free: Vec<u32>,
     /// In use after the last sweep.
     kept: usize,
@@ -79,57 +75,64 @@ pub(crate) struct Forest<I, T> {
 
 impl<I: Id, T: Default> Forest<I, T> {
     pub fn new() -> Self {
-        Forest { nodes: Vec::new(), free: Vec::new(), kept: 0, of: PhantomData }
+        let (parents, weights, data, free) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Forest { parents, weights, data, free, kept: 0, of: PhantomData }
     }
 
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.parents.len()
     }
 
     pub fn in_use(&self) -> usize {
-        self.nodes.len() - self.free.len()
+        self.parents.len() - self.free.len()
     }
 
     pub fn add(&mut self, data: T) -> I {
-        let index = self.free.pop().map_or(self.nodes.len(), |index| index as usize);
-        let node = Node { parent: index as u32, weight: 1, free: false, data };
-        if index == self.nodes.len() {
-            self.nodes.push(node);
-        } else {
-            self.nodes[index] = node;
+        if let Some(index) = self.free.pop() {
+            let at = index as usize;
+            (self.parents[at], self.weights[at], self.data[at]) = (index, 1, data);
+            return I::at(at);
         }
+        let index = self.parents.len();
+        self.parents.push(index as u32);
+        self.weights.push(1);
+        self.data.push(data);
         I::at(index)
     }
 
+    #[inline]
     pub fn find(&mut self, id: I) -> I {
         let mut index = id.index();
         loop {
-            let parent = self.nodes[index].parent as usize;
+            let parent = self.parents[index] as usize;
             if parent == index {
                 return I::at(index);
             }
-            let above = self.nodes[parent].parent;
-            self.nodes[index].parent = above;
+            let above = self.parents[parent];
+            self.parents[index] = above;
             index = above as usize;
         }
     }
 
     /// [`Forest::find`] without shortening paths.
+    #[inline]
     pub fn root(&self, id: I) -> I {
         let mut index = id.index();
-        while self.nodes[index].parent as usize != index {
-            index = self.nodes[index].parent as usize;
+        while self.parents[index] as usize != index {
+            index = self.parents[index] as usize;
         }
         I::at(index)
     }
 
+    #[inline]
     pub fn get(&self, id: I) -> &T {
-        &self.nodes[self.root(id).index()].data
+        &self.data[self.root(id).index()]
     }
 
+    #[inline]
     pub fn get_mut(&mut self, id: I) -> &mut T {
         let root = self.find(id).index();
-        &mut self.nodes[root].data
+        &mut self.data[root]
     }
 
     /// Merges two; the one that remains, the one that does not, and the latter's data. `None` if they are one already.
@@ -138,12 +141,12 @@ impl<I: Id, T: Default> Forest<I, T> {
         if one == other {
             return None;
         }
-        let heavier = self.nodes[one.index()].weight >= self.nodes[other.index()].weight;
+        let heavier = self.weights[one.index()] >= self.weights[other.index()];
         let (into, from) = if heavier { (one, other) } else { (other, one) };
-        let weight = self.nodes[from.index()].weight;
-        self.nodes[into.index()].weight = self.nodes[into.index()].weight.saturating_add(weight);
-        self.nodes[from.index()].parent = into.index() as u32;
-        let data = std::mem::take(&mut self.nodes[from.index()].data);
+        let weight = self.weights[from.index()];
+        self.weights[into.index()] = self.weights[into.index()].saturating_add(weight);
+        self.parents[from.index()] = into.index() as u32;
+        let data = std::mem::take(&mut self.data[from.index()]);
         Some((into, from, data))
     }
 
@@ -153,17 +156,16 @@ impl<I: Id, T: Default> Forest<I, T> {
 
     /// Frees what is not marked. Only roots may be marked, and only marked numbers may be used afterwards.
     pub fn sweep(&mut self, marks: &Marks<I>) {
-        for index in 0..self.nodes.len() {
-            let node = &mut self.nodes[index];
-            if node.free {
+        for index in 0..self.parents.len() {
+            if self.weights[index] == 0 {
                 continue;
             }
             if marks.has(I::at(index)) {
-                debug_assert_eq!(node.parent as usize, index, "only roots are kept");
-                node.weight = 1;
+                debug_assert_eq!(self.parents[index] as usize, index, "only roots are kept");
+                self.weights[index] = 1;
             } else {
-                node.free = true;
-                node.data = T::default();
+                self.weights[index] = 0;
+                self.data[index] = T::default();
                 self.free.push(index as u32);
             }
         }

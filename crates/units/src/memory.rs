@@ -4,7 +4,7 @@
 //! one *location*, of at most eight bytes of one aligned word. A location is split where an access touches a part of it; each
 //! part then goes on with the history of the whole. So the result is that of a shadow for each byte.
 
-use crate::accesses::Access;
+use crate::accesses::Accesses;
 use crate::event::Bytes;
 use crate::forest::{Id, LocationId, SetId, UnitId};
 use rustc_hash::FxHashMap;
@@ -23,7 +23,7 @@ pub(crate) struct Location {
     /// The unit that wrote it last, and the activation in which it did.
     pub writer: Option<UnitId>,
     pub activation: u64,
-    pub accesses: Vec<Access>,
+    pub accesses: Accesses,
     /// The circle of the members of its set.
     next: LocationId,
     previous: LocationId,
@@ -45,24 +45,52 @@ pub(crate) enum Piece {
 
 const WORD: u64 = 8;
 
-#[derive(Default)]
+/// Entries of [`Memory::recent`].
+const RECENT: usize = 1 << 12;
+
 pub(crate) struct Memory {
+    /// By the word's number: a location in it that was accessed as a whole. It may be another one by now, or none.
+    recent: Box<[Option<LocationId>; RECENT]>,
     words: FxHashMap<u64, [Option<LocationId>; WORD as usize]>,
     locations: Vec<Option<Location>>,
     free: Vec<LocationId>,
 }
 
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory { recent: Box::new([None; RECENT]), words: FxHashMap::default(), locations: Vec::new(), free: Vec::new() }
+    }
+}
+
 impl Memory {
+    #[inline]
     pub fn get(&self, id: LocationId) -> &Location {
         self.locations[id.index()].as_ref().expect("a number is used only until its location is removed")
     }
 
+    #[inline]
     pub fn get_mut(&mut self, id: LocationId) -> &mut Location {
         self.locations[id.index()].as_mut().expect("a number is used only until its location is removed")
     }
 
     pub fn in_use(&self) -> usize {
         self.locations.len() - self.free.len()
+    }
+
+    /// Numbers of locations are below this.
+    pub fn len(&self) -> usize {
+        self.locations.len()
+    }
+
+    /// What is known of the accesses to a location, if it exists; it is to be given back.
+    pub fn take_accesses(&mut self, id: LocationId) -> Accesses {
+        self.locations[id.index()].as_mut().map(|location| std::mem::take(&mut location.accesses)).unwrap_or_default()
+    }
+
+    pub fn set_accesses(&mut self, id: LocationId, accesses: Accesses) {
+        if let Some(location) = &mut self.locations[id.index()] {
+            location.accesses = accesses;
+        }
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Location> {
@@ -78,6 +106,18 @@ impl Memory {
         self.words.get(&(address / WORD))?[(address % WORD) as usize]
     }
 
+    fn recent_of(bytes: Bytes) -> usize {
+        (bytes.start / WORD) as usize % RECENT
+    }
+
+    /// The location that is just this range, if it was accessed lately.
+    #[inline]
+    pub fn recent(&self, bytes: Bytes) -> Option<LocationId> {
+        let id = self.recent[Self::recent_of(bytes)]?;
+        let location = self.locations[id.index()].as_ref()?;
+        (location.bytes() == bytes).then_some(id)
+    }
+
     /// The parts of a range, in order. Locations that it touches in part are split.
     pub fn cover(&mut self, bytes: Bytes, pieces: &mut Vec<Piece>) {
         if bytes.len == 0 {
@@ -87,6 +127,7 @@ impl Memory {
         if let Some(id) = self.at(bytes.start)
             && self.get(id).bytes() == bytes
         {
+            self.recent[Self::recent_of(bytes)] = Some(id);
             pieces.push(Piece::Known(id));
             return;
         }
@@ -141,7 +182,7 @@ impl Memory {
             set,
             writer: None,
             activation: 0,
-            accesses: Vec::new(),
+            accesses: Accesses::new(),
             next: alone,
             previous: alone,
         };

@@ -45,7 +45,7 @@ impl World {
     }
 
     fn unit_or_new(&mut self, thread: usize, unit: Option<UnitId>, line: Line) -> UnitId {
-        let open = self.merge_units(unit, None);
+        let open = self.open(unit);
         let unit = open.unwrap_or_else(|| self.new_unit(thread));
         self.note_line(unit, line);
         unit
@@ -58,11 +58,11 @@ impl World {
     }
 
     pub fn load(&mut self, thread: usize, line: Line, bytes: Bytes, address: &[Register], into: Register) {
-        let mut locations = Vec::new();
-        self.locations(thread, bytes, &mut locations);
-        let address = self.address(thread, address, line);
-        let label = self.read(thread, line, &locations, address);
-        self.define(thread, into, label);
+        self.with_locations(thread, bytes, |world, locations| {
+            let address = world.address(thread, address, line);
+            let label = world.read(thread, line, locations, address);
+            world.define(thread, into, label);
+        });
     }
 
     /// Rule 2 of §3.1 for an operation that reads these locations.
@@ -70,14 +70,14 @@ impl World {
         // All dependences that end a unit come before those that merge with it.
         let mut label = address;
         label.origin = None;
-        let mut writers = Vec::new();
-        for location in locations {
-            if let Some(writer) = self.true_dependence(thread, *location) {
-                writers.push(writer);
+        if let [location] = locations {
+            let writer = self.true_dependence(thread, *location);
+            label.unit = self.merge_units(label.unit, writer);
+        } else {
+            let writers: Vec<_> = locations.iter().filter_map(|location| self.true_dependence(thread, *location)).collect();
+            for writer in writers {
+                label.unit = self.merge_units(label.unit, Some(writer));
             }
-        }
-        for writer in writers {
-            label.unit = self.merge_units(label.unit, Some(writer));
         }
         for location in locations {
             let (set, start) = (self.memory.get(*location).set, self.memory.get(*location).start);
@@ -102,10 +102,12 @@ impl World {
         }
         let serial = self.threads[thread].serial();
         let within = |activation| self.options.shared_dependences == SharedDependences::WithinFunction && activation == serial;
-        let writes = memory.accesses.iter().filter(|access| access.wrote && !within(access.activation)).map(|access| access.unit);
-        let ended: Vec<UnitId> = writes.filter(|unit| self.units.get(*unit).thread == thread).collect();
+        let units = &mut self.units;
+        for access in memory.accesses.iter().filter(|access| access.wrote && !within(access.activation)) {
+            let unit = units.get_mut(access.unit);
+            unit.closed |= unit.thread == thread;
+        }
         let goes_on = within(memory.activation);
-        ended.into_iter().for_each(|unit| self.close(unit));
         match writer {
             Some(writer) if !goes_on => {
                 self.close(writer);
@@ -116,14 +118,14 @@ impl World {
     }
 
     pub fn store(&mut self, thread: usize, line: Line, bytes: Bytes, address: &[Register], from: &[Register]) {
-        let mut locations = Vec::new();
-        self.locations(thread, bytes, &mut locations);
-        let mut value = self.operand(thread, from, line);
-        if self.options.addresses {
-            let address = self.address(thread, address, line);
-            value = self.merge_labels(value, address, Dependence::Data, line);
-        }
-        self.write(thread, line, &locations, value);
+        self.with_locations(thread, bytes, |world, locations| {
+            let mut value = world.operand(thread, from, line);
+            if world.options.addresses {
+                let address = world.address(thread, address, line);
+                value = world.merge_labels(value, address, Dependence::Data, line);
+            }
+            world.write(thread, line, locations, value);
+        });
     }
 
     /// Rule 2 of §3.1 for an operation that writes these locations.
@@ -167,12 +169,12 @@ impl World {
     }
 
     pub fn fill(&mut self, thread: usize, line: Line, bytes: Bytes, from: &[Register]) {
-        let mut locations = Vec::new();
-        self.locations(thread, bytes, &mut locations);
-        let value = self.operand(thread, from, line);
-        for location in &locations {
-            self.write(thread, line, &[*location], value);
-        }
+        self.with_locations(thread, bytes, |world, locations| {
+            let value = world.operand(thread, from, line);
+            for location in locations {
+                world.write(thread, line, &[*location], value);
+            }
+        });
     }
 
     /// Reads and writes the parts that source and destination have in common. What of the source was never accessed is taken by
@@ -188,9 +190,8 @@ impl World {
             values.push((bytes, value));
         }
         for (bytes, value) in values {
-            let mut locations = Vec::new();
-            self.locations(thread, Bytes::new(to.wrapping_add(bytes.start - from), bytes.len), &mut locations);
-            self.write(thread, line, &locations, value);
+            let target = Bytes::new(to.wrapping_add(bytes.start - from), bytes.len);
+            self.with_locations(thread, target, |world, locations| world.write(thread, line, locations, value));
         }
     }
 
@@ -217,9 +218,13 @@ impl World {
     }
 
     pub fn enter(&mut self, thread: usize, line: Line, arguments: &[&[Register]]) {
-        let parameters = arguments.iter().map(|registers| self.operand(thread, registers, line)).collect();
+        let mut activation = self.threads[thread].spare();
+        for registers in arguments {
+            let parameter = self.operand(thread, registers, line);
+            activation.registers.push(parameter);
+        }
         let serial = self.next_serial();
-        if !self.threads[thread].enter(serial, parameters, &mut self.budget) {
+        if !self.threads[thread].enter(serial, activation, &mut self.budget) {
             self.summary.values_left_out += 1;
         }
     }

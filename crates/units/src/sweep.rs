@@ -1,7 +1,7 @@
 //! Numbers of units, sets and moments that nobody holds are freed, so that memory stays in proportion to what is held.
 
 use crate::accesses::Access;
-use crate::forest::{Id, Marks, MomentId, SetId, UnitId};
+use crate::forest::{Id, LocationId, Marks, MomentId, SetId, UnitId};
 use crate::threads::Label;
 use crate::world::World;
 
@@ -54,10 +54,12 @@ impl World {
             location.writer = location.writer.map(|unit| self.units.find(unit));
             location.writer = location.writer.filter(|unit| !self.units.get(*unit).closed);
             location.writer.into_iter().for_each(|unit| marks.units.mark(unit));
-            for access in &mut location.accesses {
-                access.unit = self.units.find(access.unit);
-                marks.access(access);
-            }
+        }
+        for index in 0..self.memory.len() {
+            let mut accesses = self.memory.take_accesses(LocationId::at(index));
+            self.unify(&mut accesses);
+            accesses.iter().for_each(|access| marks.access(access));
+            self.memory.set_accesses(LocationId::at(index), accesses);
         }
         for (_, set) in self.declared.values() {
             set.iter().for_each(|set| marks.sets.mark(*set));

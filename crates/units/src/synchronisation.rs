@@ -2,6 +2,7 @@
 
 use crate::event::{Step, Thread};
 use crate::world::World;
+use std::sync::Arc;
 
 impl World {
     pub fn synchronise(&mut self, thread: usize, step: Step<'_>) {
@@ -22,22 +23,22 @@ impl World {
                 None => false,
             },
             Step::Signal { object } => {
-                self.messages.signal(object, thread, &mut state.clock);
+                self.messages.signal(object, thread, Arc::make_mut(&mut state.clock));
                 state.moment = None;
                 true
             }
             Step::Wait { object } => {
-                self.messages.wait(object, &mut state.clock);
+                self.messages.wait(object, Arc::make_mut(&mut state.clock));
                 state.moment = None;
                 true
             }
             Step::Arrive { barrier } => {
-                self.messages.arrive(barrier, thread, &mut state.clock);
+                self.messages.arrive(barrier, thread, Arc::make_mut(&mut state.clock));
                 state.moment = None;
                 true
             }
             Step::Leave { barrier } => {
-                let arrived = self.messages.leave(barrier, thread, &mut state.clock);
+                let arrived = self.messages.leave(barrier, thread, Arc::make_mut(&mut state.clock));
                 state.moment = None;
                 arrived
             }
@@ -55,9 +56,9 @@ impl World {
             return false;
         }
         let (from, to) = if fork { (thread, child) } else { (child, thread) };
-        let known = self.threads[from].clock.clone();
-        self.threads[to].clock.join(&known);
-        self.threads[from].clock.advance(from);
+        let known = self.threads[from].clock();
+        Arc::make_mut(&mut self.threads[to].clock).join(&known);
+        Arc::make_mut(&mut self.threads[from].clock).advance(from);
         self.threads[from].moment = None;
         self.threads[to].moment = None;
         true

@@ -20,7 +20,7 @@ pub(crate) struct Label {
 pub(crate) struct Activation {
     /// No two activations of an execution have the same.
     pub serial: u64,
-    registers: Vec<Label>,
+    pub registers: Vec<Label>,
     /// Branches whose paths have not met yet, innermost last. Each includes the ones before it.
     branches: Vec<(Meeting, Label)>,
 }
@@ -67,9 +67,12 @@ pub(crate) struct Budget {
 pub(crate) struct ThreadState {
     /// Innermost last, never empty: below all functions is what started the thread.
     activations: Vec<Activation>,
+    /// Some that ended, empty: kept for their capacity.
+    spare: Vec<Activation>,
     /// Activations inside these for which there was no room.
     beyond: u64,
-    pub clock: Clock,
+    /// Copied when it changes while a moment has it.
+    pub clock: Arc<Clock>,
     pub locks: Locks,
     /// Moments so far.
     pub time: u64,
@@ -79,8 +82,10 @@ pub(crate) struct ThreadState {
 
 impl ThreadState {
     pub fn new(clock: Clock, serial: u64) -> ThreadState {
+        let clock = Arc::new(clock);
         ThreadState {
             activations: vec![Activation { serial, ..Activation::default() }],
+            spare: Vec::new(),
             beyond: 0,
             clock,
             locks: Locks::default(),
@@ -90,7 +95,7 @@ impl ThreadState {
     }
 
     pub fn clock(&self) -> Arc<Clock> {
-        Arc::new(self.clock.clone())
+        Arc::clone(&self.clock)
     }
 
     fn innermost(&self) -> Option<&Activation> {
@@ -124,14 +129,22 @@ impl ThreadState {
 
     /// `false` if there is no room for it. An activation without registers costs memory, too.
     #[must_use]
-    pub fn enter(&mut self, serial: u64, parameters: Vec<Label>, budget: &mut Budget) -> bool {
-        if self.beyond > 0 || budget.used + parameters.len() >= budget.limit {
+    pub fn enter(&mut self, serial: u64, mut activation: Activation, budget: &mut Budget) -> bool {
+        if self.beyond > 0 || budget.used + activation.size() >= budget.limit {
             self.beyond += 1;
+            activation.registers.clear();
+            self.spare.push(activation);
             return false;
         }
-        budget.used += parameters.len() + 1;
-        self.activations.push(Activation { serial, registers: parameters, branches: Vec::new() });
+        budget.used += activation.size() + 1;
+        activation.serial = serial;
+        self.activations.push(activation);
         true
+    }
+
+    /// An empty activation, to be entered.
+    pub fn spare(&mut self) -> Activation {
+        self.spare.pop().unwrap_or_default()
     }
 
     /// `false` if no function runs.
@@ -144,8 +157,12 @@ impl ThreadState {
         if self.activations.len() == 1 {
             return false;
         }
-        let size = self.activations.pop().map_or(0, |activation| activation.size());
-        budget.used -= size + 1;
+        if let Some(mut activation) = self.activations.pop() {
+            budget.used -= activation.size() + 1;
+            activation.registers.clear();
+            activation.branches.clear();
+            self.spare.push(activation);
+        }
         true
     }
 

@@ -15,6 +15,7 @@ use crate::ranges::{of_range, uncovered};
 use crate::report::{Dependence, Link, Summary};
 use crate::threads::{Budget, ThreadState};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub(crate) struct Unit {
     pub shared: Option<(MomentId, MomentId)>,
     /// Positions of the first and the last access to a location that was shared by then.
     pub extent: Option<(u64, u64)>,
-    pub lines: Vec<Line>,
+    pub lines: SmallVec<[Line; 4]>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -46,6 +47,8 @@ pub(crate) enum Change {
     Accessed {
         location: LocationId,
         access: Access,
+        /// The location knows just the same of the unit, of this moment.
+        repeats: bool,
     },
     /// A location became shared: what a unit did with it until now counts.
     Exposed {
@@ -79,6 +82,8 @@ pub(crate) struct World {
     /// Where the feeder stands.
     pub position: u64,
     numbers: FxHashMap<Thread, usize>,
+    /// The thread that was asked for last, and its number.
+    last: Option<(Thread, usize)>,
     pub names: Vec<Thread>,
     pub threads: Vec<ThreadState>,
     pub budget: Budget,
@@ -94,8 +99,9 @@ pub(crate) struct World {
     shared: BTreeMap<u64, u64>,
     pub changes: Vec<Change>,
     pub summary: Summary,
-    /// Kept for its capacity.
+    /// Kept for their capacity.
     pieces: Vec<Piece>,
+    touched: Vec<LocationId>,
 }
 
 impl World {
@@ -103,6 +109,7 @@ impl World {
         World {
             position: 0,
             numbers: FxHashMap::default(),
+            last: None,
             names: Vec::new(),
             threads: Vec::new(),
             budget: Budget { used: 0, limit: options.limits.registers },
@@ -117,15 +124,25 @@ impl World {
             changes: Vec::new(),
             summary: Summary::default(),
             pieces: Vec::new(),
+            touched: Vec::new(),
             options,
         }
     }
 
     /// The thread's dense number.
+    #[inline]
     pub fn thread(&mut self, thread: Thread) -> Option<usize> {
-        if let Some(number) = self.numbers.get(&thread) {
-            return Some(*number);
+        if let Some((last, number)) = self.last
+            && last == thread
+        {
+            return Some(number);
         }
+        let number = self.numbers.get(&thread).copied().or_else(|| self.new_thread(thread))?;
+        self.last = Some((thread, number));
+        Some(number)
+    }
+
+    fn new_thread(&mut self, thread: Thread) -> Option<usize> {
         let number = self.threads.len();
         if number >= self.options.limits.threads {
             return None;
@@ -167,14 +184,20 @@ impl World {
         self.units.add(Unit { thread, ..Unit::default() })
     }
 
-    fn is_open(&self, unit: UnitId) -> bool {
-        !self.units.get(unit).closed
+    /// The unit's root, if it goes on.
+    #[inline]
+    pub fn open(&mut self, unit: Option<UnitId>) -> Option<UnitId> {
+        let unit = self.units.find(unit?);
+        (!self.units.get(unit).closed).then_some(unit)
     }
 
     /// Merges two units that one operation depends on. One that is closed is no part of what comes.
     pub fn merge_units(&mut self, one: Option<UnitId>, other: Option<UnitId>) -> Option<UnitId> {
-        let one = one.filter(|unit| self.is_open(*unit));
-        let other = other.filter(|unit| self.is_open(*unit));
+        let one = self.open(one);
+        if one.is_some() && one == other {
+            return one;
+        }
+        let other = self.open(other);
         let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
         let Some((into, from, data)) = self.units.merge(one, other) else { return Some(one) };
         let unit = self.units.get_mut(into);
@@ -194,6 +217,7 @@ impl World {
         Some(into)
     }
 
+    #[inline]
     pub fn close(&mut self, unit: UnitId) {
         self.units.get_mut(unit).closed = true;
     }
@@ -208,7 +232,11 @@ impl World {
 
     /// Makes shared(u) reach from `first` to `last` at least.
     fn extend(&mut self, unit: UnitId, first: MomentId, last: MomentId) {
-        let Some((begin, end)) = self.units.get(unit).shared else {
+        let shared = self.units.get(unit).shared;
+        if shared.is_some_and(|(begin, end)| (begin == first || first == last) && end == last) {
+            return;
+        }
+        let Some((begin, end)) = shared else {
             self.units.get_mut(unit).shared = Some((first, last));
             self.changes.push(Change::Extended { unit });
             return;
@@ -234,6 +262,9 @@ impl World {
     /// Merges two sets that one operation depends on. Declared ones stay what they are.
     pub fn merge_sets(&mut self, one: Option<SetId>, other: Option<SetId>, link: Link) -> Option<SetId> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
+        if one == other {
+            return Some(one);
+        }
         match (self.sets.get(one).declared, self.sets.get(other).declared) {
             (false, false) if self.options.infer_sets => {}
             // A value that belongs to a declared set and to another one carries the latter.
@@ -304,11 +335,26 @@ impl World {
 
     // Locations.
 
+    /// Has `act` use the locations of an access, made where there are none.
+    #[inline]
+    pub fn with_locations<T>(&mut self, thread: usize, bytes: Bytes, act: impl FnOnce(&mut World, &[LocationId]) -> T) -> T {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.clear();
+        self.locations(thread, bytes, &mut touched);
+        let result = act(self, &touched);
+        self.touched = touched;
+        result
+    }
+
     /// The locations of an access, made where there are none.
     pub fn locations(&mut self, thread: usize, bytes: Bytes, found: &mut Vec<LocationId>) {
         let limit = self.options.limits.range;
         self.summary.accesses_left_out += u64::from(bytes.len > limit);
         let bytes = Bytes::new(bytes.start, bytes.len.min(limit));
+        if let Some(location) = self.memory.recent(bytes) {
+            found.push(location);
+            return;
+        }
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
         self.memory.cover(bytes, &mut pieces);
@@ -351,27 +397,29 @@ impl World {
         let this = Access { unit, first: now, last: now, wrote, activation, line };
         self.expose(thread, location);
         let unit = self.units.find(unit);
-        let units = &mut self.units;
+        let units = &self.units;
         let memory = self.memory.get_mut(location);
         let shared = memory.shared;
-        let known = memory.accesses.iter_mut().rev().find(|access| units.find(access.unit) == unit);
-        match known {
+        let known = memory.accesses.iter_mut().rev().find(|access| access.unit == unit || units.root(access.unit) == unit);
+        let repeats = match known {
+            Some(access) if access.has(&this) => true,
             Some(access) => {
-                access.unit = unit;
                 access.include(&self.moments, this);
+                false
             }
             None => {
                 self.make_room(location);
                 self.memory.get_mut(location).accesses.push(Access { unit, ..this });
+                false
             }
-        }
+        };
         if shared {
             // Reason 1 of §3.3.
             self.extend(unit, now, now);
             let here = self.position;
             let extent = &mut self.units.get_mut(unit).extent;
             *extent = Some(extent.map_or((here, here), |(first, _)| (first, here)));
-            self.changes.push(Change::Accessed { location, access: Access { unit, ..this } });
+            self.changes.push(Change::Accessed { location, access: Access { unit, ..this }, repeats });
         }
     }
 

@@ -9,15 +9,16 @@
 //! set's own history is made anew from its members' after one of them left.
 
 use super::{Detector, Found, PerSet, parallel, protected};
-use crate::accesses::Access;
+use crate::accesses::{Access, Accesses};
 use crate::forest::{Id, LocationId, SetId, UnitId};
 use crate::locks::LockSet;
 use crate::sweep::AllMarks;
 use crate::world::{Change, World};
+use smallvec::SmallVec;
 
 #[derive(Debug, Default)]
 struct History {
-    entries: Vec<Access>,
+    entries: Accesses,
     /// A race was found.
     racy: bool,
     /// A member left.
@@ -36,7 +37,7 @@ enum Question {
 pub(crate) struct Pairs {
     histories: PerSet<History>,
     /// For each unit the sets in whose history it is, and perhaps others.
-    touched: Vec<Vec<SetId>>,
+    touched: Vec<SmallVec<[SetId; 4]>>,
     questions: Vec<Question>,
 }
 
@@ -45,9 +46,9 @@ impl Pairs {
         Pairs { histories: PerSet::new(), touched: Vec::new(), questions: Vec::new() }
     }
 
-    fn touched(&mut self, unit: UnitId) -> &mut Vec<SetId> {
+    fn touched(&mut self, unit: UnitId) -> &mut SmallVec<[SetId; 4]> {
         if self.touched.len() <= unit.index() {
-            self.touched.resize_with(unit.index() + 1, Vec::new);
+            self.touched.resize_with(unit.index() + 1, SmallVec::new);
         }
         &mut self.touched[unit.index()]
     }
@@ -91,7 +92,9 @@ impl Pairs {
 
     fn take_in(&mut self, world: &mut World, change: Change) {
         match change {
-            Change::Accessed { location, access } | Change::Exposed { location, access } => {
+            // What is new of the set or of the unit since is judged when it happens.
+            Change::Accessed { repeats: true, .. } => {}
+            Change::Accessed { location, access, .. } | Change::Exposed { location, access } => {
                 let set = world.memory.get(location).set;
                 let question = self.add(world, set, access);
                 self.questions.push(question);
@@ -197,7 +200,7 @@ fn races(world: &World, before: &Access, now: &Access) -> bool {
 }
 
 /// Leaves out units that others stand for, or the oldest.
-fn shorten(world: &mut World, entries: &mut Vec<Access>) {
+fn shorten(world: &mut World, entries: &mut Accesses) {
     world.unify(entries);
     world.leave_out_covered(entries);
     while entries.len() > world.options.limits.units_of_set {
@@ -213,8 +216,10 @@ impl Detector for Pairs {
             self.take_in(world, *change);
         }
         let mut questions = std::mem::take(&mut self.questions);
-        questions.sort_unstable();
-        questions.dedup();
+        if questions.len() > 1 {
+            questions.sort_unstable();
+            questions.dedup();
+        }
         for question in &questions {
             self.judge(world, *question, found);
         }
@@ -232,10 +237,8 @@ impl Detector for Pairs {
 
     fn mark(&mut self, world: &mut World, marks: &mut AllMarks) {
         for history in self.histories.keep(marks) {
-            for entry in &mut history.entries {
-                entry.unit = world.units.find(entry.unit);
-                marks.access(entry);
-            }
+            world.unify(&mut history.entries);
+            history.entries.iter().for_each(|entry| marks.access(entry));
         }
         for (index, touched) in self.touched.iter_mut().enumerate() {
             touched.iter_mut().for_each(|set| *set = world.sets.find(*set));

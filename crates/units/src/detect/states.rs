@@ -160,7 +160,7 @@ impl Detector for States {
     fn apply(&mut self, world: &mut World, changes: &[Change], found: &mut Vec<Found>) {
         for change in changes {
             match *change {
-                Change::Accessed { location, access } | Change::Exposed { location, access } => {
+                Change::Accessed { location, access, .. } | Change::Exposed { location, access } => {
                     let set = world.memory.get(location).set;
                     self.step(world, set, access);
                 }
