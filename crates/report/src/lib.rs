@@ -43,4 +43,5 @@ formats! {
     junit: JUnit,
     github: GitHub,
     gitlab: GitLab,
+    counted: Counted,
 }
