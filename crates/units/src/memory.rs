@@ -213,12 +213,13 @@ impl Memory {
         let bytes = self.get(id).bytes();
         debug_assert_eq!(self.get(id).next, id);
         self.name(bytes, None);
-        let word = bytes.start / WORD;
-        if self.words.get(&word).is_some_and(|ids| ids.iter().all(Option::is_none)) {
-            self.words.remove(&word);
-        }
         self.locations[id.index()] = None;
         self.free.push(id);
+    }
+
+    /// Forgets words in which no location is left.
+    pub fn sweep(&mut self) {
+        self.words.retain(|_, ids| ids.iter().any(Option::is_some));
     }
 
     /// The locations of a range that may be large.

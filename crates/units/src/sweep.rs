@@ -80,5 +80,6 @@ impl World {
         self.units.sweep(&marks.units);
         self.sets.sweep(&marks.sets);
         self.moments.sweep(&marks.moments);
+        self.memory.sweep();
     }
 }

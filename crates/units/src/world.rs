@@ -67,11 +67,12 @@ pub(crate) enum Change {
         from: SetId,
         into: SetId,
     },
+    /// A shared location belongs to another set. What units did with one that is not shared is in no history of a set.
     Moved {
         location: LocationId,
         from: SetId,
     },
-    /// A location of the set was forgotten.
+    /// A shared location of the set was forgotten.
     Left {
         set: SetId,
     },
@@ -310,7 +311,9 @@ impl World {
         if link.from.is_some() && links.len() < most {
             links.push(link);
         }
-        self.changes.push(Change::Moved { location, from });
+        if self.memory.get(location).shared {
+            self.changes.push(Change::Moved { location, from });
+        }
     }
 
     /// Takes a location out of its set.
@@ -456,9 +459,11 @@ impl World {
     /// Forgets a range of memory.
     pub fn renew(&mut self, start: u64, len: u64) {
         for location in self.memory.within(start, len) {
-            let set = self.memory.get(location).set;
+            let (set, shared) = (self.memory.get(location).set, self.memory.get(location).shared);
             self.detach(location);
-            self.changes.push(Change::Left { set });
+            if shared {
+                self.changes.push(Change::Left { set });
+            }
             self.memory.remove(location);
         }
     }

@@ -130,9 +130,7 @@ impl Pairs {
             Change::Moved { location, from } => {
                 let from = world.sets.find(from);
                 self.histories.get_mut(from).stale = true;
-                if world.memory.get(location).shared {
-                    self.add_all(world, location);
-                }
+                self.add_all(world, location);
             }
             Change::Left { set } => {
                 let set = world.sets.find(set);
