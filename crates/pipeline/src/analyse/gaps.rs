@@ -2,11 +2,11 @@
 
 use crate::analyse::calls::Calls;
 use crate::analyse::libraries::is_trusted;
-use crate::analyse::modules::is_instrumented;
+use crate::analyse::modules::{file_name, is_instrumented};
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_event::{Address, Gap, ObjectKind, Trace, path_of};
 use rashomon_trace::LoadedTrace;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the variables of a module lie: first offset and first offset behind, sorted. Empty where it has no symbols.
 type Variables = Vec<(u64, u64)>;
@@ -20,19 +20,28 @@ pub fn heed(loaded: &mut LoadedTrace, trusted: &[String]) {
 /// The calls that may order something, by their places in [`Trace::gaps`], with whole variables for what they reach. `trusted`:
 /// see [`is_trusted`]; calls of such libraries order nothing, nor do those that it leaves out ([`Calls`]).
 pub fn heeded(loaded: &LoadedTrace, trusted: &[String]) -> Vec<(usize, Gap)> {
-    let trace = &loaded.trace;
-    if trace.gaps.is_empty() {
-        return Vec::new();
-    }
-    let orders: Vec<bool> = trace.modules.iter().map(|module| !is_trusted(&module.path, trusted)).collect();
-    let may_order = |gap: &Gap| gap.module.is_none_or(|module| orders.get(module as usize).copied().unwrap_or(true));
-    let (mut variables, mut calls) = (BTreeMap::new(), Calls::of(trusted));
-    let counting = trace.gaps.iter().enumerate().filter(|(_, gap)| may_order(gap) && calls.count(trace, gap));
-    let mut heeded: Vec<(usize, Gap)> = counting.map(|(at, gap)| (at, gap.clone())).collect();
+    let (trace, mut variables) = (&loaded.trace, BTreeMap::new());
+    let mut heeded: Vec<(usize, Gap)> = counting(trace, trusted).map(|(at, gap)| (at, gap.clone())).collect();
     for range in heeded.iter_mut().flat_map(|(_, gap)| &mut gap.reach) {
         *range = whole_variable(trace, &mut variables, *range);
     }
     heeded
+}
+
+/// The calls that may order something, by their places.
+fn counting<'a>(trace: &'a Trace, trusted: &[String]) -> impl Iterator<Item = (usize, &'a Gap)> {
+    let orders: Vec<bool> = trace.modules.iter().map(|module| !is_trusted(&module.path, trusted)).collect();
+    let may_order = move |gap: &Gap| gap.module.is_none_or(|module| orders.get(module as usize).copied().unwrap_or(true));
+    let mut calls = Calls::of(trusted);
+    trace.gaps.iter().enumerate().filter(move |(_, gap)| may_order(gap) && calls.count(trace, gap))
+}
+
+/// Names of the files of libraries that calls which may order something went to, sorted: those that only other libraries call
+/// are not among them.
+pub fn libraries(trace: &Trace, trusted: &[String]) -> Vec<String> {
+    let modules = counting(trace, trusted).filter_map(|(_, gap)| trace.modules.get(gap.module? as usize));
+    let names: BTreeSet<&str> = modules.map(|module| file_name(&module.path)).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// The runtime does not know how large static variables are, and tells so many bytes behind an address: of an instrumented module

@@ -199,7 +199,7 @@ pub fn unseen_functions(trace: &Trace) -> Vec<String> {
 /// The symbol that tells our runtime from others.
 pub const MARKER: &str = "rashomon_runtime_version";
 
-fn file_name(path: &str) -> &str {
+pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 

@@ -11,7 +11,8 @@
 
 use crate::analyse::libraries::names;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind, SymbolSection, elf};
-use std::collections::{BTreeSet, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +29,10 @@ pub struct Facts {
     /// By which others need it.
     pub name: String,
     pub needed: Vec<String>,
-    pub defined: HashSet<String>,
-    pub imported: HashSet<String>,
-    /// Constant texts.
-    pub texts: HashSet<String>,
+    pub defined: FxHashSet<String>,
+    pub imported: FxHashSet<String>,
+    /// Ends of constant texts, in which names are looked for: as far back as there is neither a blank nor anything but ASCII.
+    pub texts: FxHashSet<String>,
 }
 
 /// Longer names are not looked for among texts.
@@ -54,8 +55,12 @@ impl Facts {
             }
             let constant = |kind| matches!(kind, SectionKind::ReadOnlyData | SectionKind::ReadOnlyString);
             for section in file.sections().filter(|it| constant(it.kind()) && it.size() <= LARGEST_SECTION) {
-                let texts = section.data()?.split(|byte| *byte == 0).filter(|text| !text.is_empty());
-                facts.texts.extend(texts.filter_map(|text| std::str::from_utf8(text).ok().map(str::to_owned)));
+                let ends = section.data()?.split(|byte| *byte == 0).map(end_of).filter(|end| !end.is_empty());
+                for end in ends {
+                    if !facts.texts.contains(end) {
+                        facts.texts.insert(end.to_owned());
+                    }
+                }
             }
             Ok(())
         })
@@ -63,41 +68,55 @@ impl Facts {
         Some(facts)
     }
 
-    fn reaches(&self, library: &Self) -> bool {
-        let is_defined = |name: &str| library.defined.contains(name);
-        let ends_so = |text: &String| {
-            let from = text.len().saturating_sub(LONGEST_NAME);
-            (from..text.len()).filter_map(|start| text.get(start..)).any(is_defined)
-        };
-        self.imported.iter().any(|name| is_defined(name)) || self.texts.iter().any(ends_so)
+    /// The names by which it may call somebody.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let ends = self.texts.iter().flat_map(|text| (0..text.len()).map(move |start| &text[start..]));
+        self.imported.iter().map(String::as_str).chain(ends)
     }
 
     /// `modelled`: what the runtime stands in for; the program may define it because the runtime is inside.
-    fn may_register_with(&self, other: &Self, modelled: &HashSet<&String>) -> bool {
+    fn may_register_with(&self, other: &Self, modelled: &FxHashSet<&String>) -> bool {
         self.imported.iter().any(|name| other.defined.contains(name) && !modelled.contains(name))
     }
+}
+
+/// The end of a text, as far back as a name may reach that is looked for.
+fn end_of(text: &[u8]) -> &str {
+    let from = text.len().saturating_sub(LONGEST_NAME);
+    let start = text[from..].iter().rposition(|byte| !byte.is_ascii_graphic()).map_or(from, |place| from + place + 1);
+    std::str::from_utf8(&text[start..]).unwrap_or_default()
+}
+
+/// For each module the libraries that it may call by a name that they define.
+fn reached(modules: &[(Role, Facts)]) -> Vec<BTreeSet<usize>> {
+    let mut by_name: FxHashMap<&str, Vec<usize>> = FxHashMap::default();
+    for (index, (_, facts)) in modules.iter().enumerate().filter(|(_, (role, _))| *role == Role::Library) {
+        facts.defined.iter().for_each(|name| by_name.entry(name).or_default().push(index));
+    }
+    let of = |facts: &Facts| facts.names().filter_map(|name| by_name.get(name)).flatten().copied().collect();
+    modules.iter().map(|(role, facts)| if *role == Role::Modelled { BTreeSet::new() } else { of(facts) }).collect()
 }
 
 /// For each module whether it counts as called.
 pub fn called(modules: &[(Role, Facts)]) -> Vec<bool> {
     let is_linked = linked(modules);
     let known = modules.iter().filter(|(role, _)| *role == Role::Modelled);
-    let modelled: HashSet<&String> = known.flat_map(|(_, facts)| &facts.defined).collect();
+    let modelled: FxHashSet<&String> = known.flat_map(|(_, facts)| &facts.defined).collect();
     let mut called: Vec<bool> =
         modules.iter().zip(is_linked).map(|((role, _), linked)| *role == Role::Instrumented || !linked).collect();
-    loop {
-        let next = modules.iter().enumerate().find(|(index, (role, library))| {
-            let by = |other: usize| {
-                let (role, facts) = &modules[other];
-                called[other]
-                    && *role != Role::Modelled
-                    && (facts.reaches(library) || library.may_register_with(facts, &modelled))
-            };
-            !called[*index] && *role == Role::Library && (0..modules.len()).any(by)
-        });
-        let Some((index, _)) = next else { return called };
-        called[index] = true;
+    let reached = reached(modules);
+    let mut next: Vec<usize> = (0..modules.len()).filter(|index| called[*index]).collect();
+    while let Some(by) = next.pop() {
+        let (role, facts) = &modules[by];
+        for (index, (_, library)) in modules.iter().enumerate().filter(|(_, (other, _))| *other == Role::Library) {
+            let calls = || reached[by].contains(&index) || library.may_register_with(facts, &modelled);
+            if *role != Role::Modelled && !called[index] && calls() {
+                called[index] = true;
+                next.push(index);
+            }
+        }
     }
+    called
 }
 
 /// Which modules chains of needed libraries lead to from instrumented ones.
@@ -129,7 +148,7 @@ mod tests {
             needed: owned(needed),
             defined: owned(defined).into_iter().collect(),
             imported: owned(imported).into_iter().collect(),
-            texts: HashSet::new(),
+            texts: FxHashSet::default(),
         };
         (role, facts)
     }

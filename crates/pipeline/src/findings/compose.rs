@@ -1,5 +1,6 @@
 //! Findings, composed from a candidate, its witness and a trace.
 
+use crate::analyse::gaps::libraries;
 use crate::analyse::modules::Unseen;
 use crate::findings::describe::{Describer, access_class};
 use crate::findings::identity::{finding_id, place_key};
@@ -39,7 +40,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols).with_frames(&loaded.frames).with_ends(loaded),
             planner: Planner::new(&loaded.trace, quantum),
             unseen: Unseen::of(loaded, symbols.trusted()),
-            called: if loaded.trace.kept.is_empty() { Vec::new() } else { Unseen::strict(loaded, symbols.trusted()).libraries },
+            called: if loaded.trace.kept.is_empty() { Vec::new() } else { libraries(&loaded.trace, symbols.trusted()) },
             thinned: {
                 let notes = loaded.header.notes;
                 notes.thinned() || notes.truncated() || notes.filtered() || notes.places()
