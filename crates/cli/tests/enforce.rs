@@ -360,6 +360,7 @@ fn whoever_waits_for_ever_is_found() {
     for program in ["self_deadlock", "wait_holding_lock", "semaphore_cycle"] {
         assert_eq!(confirmed(&format!("racy/{program}.c"), &[]), ["deadlock".to_owned()].into(), "{program}");
     }
-    let both = ["deadlock".to_owned(), "race".to_owned()];
-    assert_eq!(confirmed("racy/join_by_shared_id.c", &[]), both.into());
+    // No order says whether the id is read before it is stored; only in the other case is there somebody to wait for.
+    let both: BTreeSet<String> = ["deadlock".to_owned(), "race".to_owned()].into();
+    assert!((0..10).any(|_| confirmed("racy/join_by_shared_id.c", &[]) == both));
 }
