@@ -20,7 +20,7 @@
 //!
 //! Guarantee: there is a report exactly if the trace is not conflict-serialisable, at the earliest event; violating regions are
 //! exactly those on cycles, unless more than [`Serialisability::remembering`] are reachable from open regions: forgotten ones
-//! are counted. Cost: O(1) for an access whose order is known, else O(threads²); 12 bytes a variable, 24 a remembered region.
+//! are counted. Cost: O(1) for an access whose order is known, else O(threads²); 8 bytes a variable, 24 a remembered region.
 
 use crate::analysis::Analysis;
 use crate::clock::greatest_thread;
@@ -161,21 +161,29 @@ impl Violations {
     }
 }
 
-/// The latest transactions of a variable.
+/// The latest transactions of a variable. Eight bytes, so that none lies in two cache lines.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     write: NodeId,
-    /// The only one that read since the write, or none.
+    /// The only one that read since the write, or none, or [`MANY_READERS`] and the number of a list of all that read since.
     read: NodeId,
-    /// 0, or one more than the number of a list of all that read since.
-    readers: u32,
 }
 
-const UNTOUCHED: Record = Record { write: NONE, read: NONE, readers: 0 };
+const MANY_READERS: u32 = 1 << 31;
+
+const UNTOUCHED: Record = Record { write: NONE, read: NONE };
 
 impl Default for Record {
     fn default() -> Self {
         UNTOUCHED
+    }
+}
+
+impl Record {
+    /// The number of the list of its readers, if there is one.
+    #[inline]
+    fn list(self) -> Option<u32> {
+        (self.read & MANY_READERS != 0 && self.read != NONE).then_some(self.read & !MANY_READERS)
     }
 }
 
@@ -323,7 +331,7 @@ impl Serialisability {
         let record = *self.records.at(variable);
         self.order(record.write, event, number);
         if event.op.writes() {
-            if let Some(list) = record.readers.checked_sub(1) {
+            if let Some(list) = record.list() {
                 let readers = self.forget_readers(list);
                 readers.all().for_each(|(_, reader)| self.order(reader, event, number));
             } else {
@@ -333,20 +341,30 @@ impl Serialisability {
             return;
         }
         let own = self.graph.current(event.thread);
-        let record = self.records.known_mut(variable);
-        if record.readers == 0 {
-            if record.read == NONE || record.read == own || self.graph.reaches(record.read, own) {
-                record.read = own;
-                return;
+        let list = record.list().unwrap_or_else(|| {
+            let only = record.read;
+            if only == NONE || only == own || self.graph.reaches(only, own) {
+                self.records.known_mut(variable).read = own;
+                return NONE;
             }
-            let list = self.free.pop().unwrap_or_else(|| {
-                push(&mut self.readers, Readers::default());
-                self.readers.len() as u32 - 1
-            });
-            self.more += self.readers[list as usize].put(self.graph.thread(record.read), record.read);
-            (record.read, record.readers) = (NONE, list + 1);
+            let list = self.list_of(only);
+            self.records.known_mut(variable).read = MANY_READERS | list;
+            list
+        });
+        if list != NONE {
+            self.more += self.readers[list as usize].put(event.thread, own);
         }
-        self.more += self.readers[record.readers as usize - 1].put(event.thread, own);
+    }
+
+    /// The number of a list with one reader.
+    fn list_of(&mut self, reader: NodeId) -> u32 {
+        let list = self.free.pop().unwrap_or_else(|| {
+            push(&mut self.readers, Readers::default());
+            self.readers.len() as u32 - 1
+        });
+        assert!(list < MANY_READERS - 1, "fewer lists than half of all numbers");
+        self.more += self.readers[list as usize].put(self.graph.thread(reader), reader);
+        list
     }
 
     /// The list can be another variable's.
@@ -416,7 +434,7 @@ impl Serialisability {
             }
             Op::Forget => {
                 let record = self.records.get_mut(event.target as usize).map(std::mem::take);
-                if let Some(list) = record.and_then(|record| record.readers.checked_sub(1)) {
+                if let Some(list) = record.and_then(Record::list) {
                     self.forget_readers(list);
                 }
             }
@@ -434,7 +452,9 @@ impl Serialisability {
         let mut named = self.graph.named();
         self.records.iter().for_each(|record| {
             named.add(record.write);
-            named.add(record.read);
+            if record.list().is_none() {
+                named.add(record.read);
+            }
         });
         self.readers.iter().flat_map(Readers::all).for_each(|(_, node)| named.add(node));
         let of_locks = self.locks.iter().flat_map(|lock| lock.exclusive.iter().chain(&lock.shared));
@@ -475,7 +495,7 @@ impl Analysis for Serialisability {
                 && let Some(record) = self.records.get(near.target as usize)
             {
                 self.graph.prefetch(record.write);
-                match record.readers.checked_sub(1) {
+                match record.list() {
                     None => self.graph.prefetch(record.read),
                     Some(list) => prefetch(&self.readers, list as usize),
                 }

@@ -10,6 +10,8 @@ use crate::hints::{prefetch, push};
 
 pub(crate) type NodeId = u32;
 pub(crate) const NONE: NodeId = NodeId::MAX;
+/// Their numbers leave the highest bit to others.
+const MOST: usize = 1 << 31;
 
 /// What a region is, where it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -214,6 +216,7 @@ impl Graph {
             None => {
                 push(&mut self.names, name);
                 push(&mut self.nodes, node);
+                assert!(self.nodes.len() <= MOST, "fewer transactions that are named at once than a number of a node can be");
                 self.rows.push() as NodeId
             }
         };
