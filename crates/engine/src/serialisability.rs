@@ -16,7 +16,9 @@
 //! event at which it came in, as in `T2 begins, writes y; T1 begins, writes x; T2 writes x, ends; T1 writes y, ends`.
 //!
 //! Deviations: (1) clocks are propagated on demand, not at the end of a transaction ([`crate::transactions`]); (2) every
-//! region on a cycle violates, not only one that is not causally atomic; (3) atomics are accesses, fences nothing.
+//! region on a cycle violates, not only one that is not causally atomic; (3) atomics are accesses, fences nothing; (4) a thread's
+//! single events are one transaction until something reaches them that a cycle may go through, so an edge from one of them is
+//! counted once.
 //!
 //! Guarantee: there is a report exactly if the trace is not conflict-serialisable, at the earliest event; violating regions are
 //! exactly those on cycles, unless more than [`Serialisability::remembering`] are reachable from open regions: forgotten ones
@@ -223,6 +225,15 @@ impl Readers {
         }
         0
     }
+
+    /// Says how many fewer there are beside the cache line.
+    fn retain(&mut self, mut keeps: impl FnMut(NodeId) -> bool) -> usize {
+        let (old, more) = (std::mem::take(self), self.more.len());
+        old.all().filter(|(_, node)| keeps(*node)).for_each(|(thread, node)| {
+            self.put(thread, node);
+        });
+        more - self.more.len()
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -297,6 +308,9 @@ impl Serialisability {
 
     #[inline(never)]
     fn order_news(&mut self, from: NodeId, event: &Event, number: u64) {
+        if self.graph.is_final(from) {
+            return;
+        }
         let mut to = self.graph.current(event.thread);
         if !self.graph.is_in_region(event.thread) {
             // Single events are transactions of their own; those without news can share one.
@@ -343,7 +357,7 @@ impl Serialisability {
         let own = self.graph.current(event.thread);
         let list = record.list().unwrap_or_else(|| {
             let only = record.read;
-            if only == NONE || only == own || self.graph.reaches(only, own) {
+            if only == NONE || only == own || self.graph.reaches(only, own) || self.graph.is_final(only) {
                 self.records.known_mut(variable).read = own;
                 return NONE;
             }
@@ -448,17 +462,38 @@ impl Serialisability {
         }
     }
 
+    /// Forgets final transactions, wherever they are named.
     fn sweep(&mut self) {
-        let mut named = self.graph.named();
-        self.records.iter().for_each(|record| {
-            named.add(record.write);
-            if record.list().is_none() {
-                named.add(record.read);
+        let (unfinished, mut named) = (self.graph.unfinished(), self.graph.no_nodes());
+        let mut keeps = |node: NodeId| {
+            let keep = unfinished.has(node);
+            if keep {
+                named.add(node);
             }
-        });
-        self.readers.iter().flat_map(Readers::all).for_each(|(_, node)| named.add(node));
-        let of_locks = self.locks.iter().flat_map(|lock| lock.exclusive.iter().chain(&lock.shared));
-        of_locks.chain(self.objects.iter().flatten()).chain(&self.forked_by).for_each(|node| named.add(*node));
+            keep
+        };
+        for record in self.records.iter_mut() {
+            if record.write != NONE && !keeps(record.write) {
+                record.write = NONE;
+            }
+            if let Some(list) = record.list() {
+                let readers = &mut self.readers[list as usize];
+                self.more -= readers.retain(&mut keeps);
+                if readers.count == 0 {
+                    self.free.push(list);
+                    record.read = NONE;
+                }
+            } else if record.read != NONE && !keeps(record.read) {
+                record.read = NONE;
+            }
+        }
+        for lock in self.locks.iter_mut() {
+            lock.exclusive = lock.exclusive.filter(|node| keeps(*node));
+            lock.shared.retain(|node| keeps(*node));
+        }
+        self.objects.iter_mut().for_each(|nodes| nodes.retain(|node| keeps(*node)));
+        // Of a thread that has done nothing, this is what says so.
+        self.forked_by.iter().for_each(|node| named.add(*node));
         self.graph.sweep(named, self.records.len());
     }
 }

@@ -173,7 +173,9 @@ impl<T: Clone + Default> Table<T> {
 
     /// In no order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.near.iter_mut().chain(&mut self.far)
+        // All of it does not have to be in memory at once.
+        let parts = self.near.chunks_mut((TRIMMED / size_of::<T>().max(1)).max(1)).inspect(|_| rashomon_spill::trim());
+        parts.flatten().chain(&mut self.far)
     }
 
     pub fn bytes(&self) -> usize {

@@ -3,6 +3,10 @@
 //! A node is known by its thread and its number there. A node's *row* says which nodes of each thread reach it. A node of a
 //! thread's open region can still be reached by more, and then so is whatever it reaches: those nodes *wait* for it, and take its
 //! row over when it has ended. An edge that closes a cycle is an edge like others: the nodes on it reach each other from then on.
+//!
+//! A node that has ended and waits for nothing is *final*: nothing more will reach it, or anything that reaches it. So no further
+//! cycle goes through it, and an edge from it is left out (after what Flanagan, Freund, Yi, "Velodrome", PLDI 2008, section 5,
+//! collect). Rows say of final nodes no more than by chance, and a sweep keeps none that is not its thread's latest.
 
 use crate::clock::{Row, Rows, Time, join, width_for};
 use crate::cycles::Cycles;
@@ -105,11 +109,11 @@ impl Waits {
     }
 }
 
-/// Nodes that something names.
+/// Some of the nodes.
 #[derive(Debug)]
-pub(crate) struct Named(Vec<u64>);
+pub(crate) struct Nodes(Vec<u64>);
 
-impl Named {
+impl Nodes {
     #[inline]
     pub fn add(&mut self, node: NodeId) {
         if node != NONE {
@@ -117,7 +121,8 @@ impl Named {
         }
     }
 
-    fn has(&self, node: NodeId) -> bool {
+    #[inline]
+    pub fn has(&self, node: NodeId) -> bool {
         self.0[node as usize / 64] >> (node % 64) & 1 != 0
     }
 }
@@ -346,14 +351,21 @@ impl Graph {
         &mut self.cycles
     }
 
+    /// Whether no further cycle goes through the node: it has ended, and so has all that reaches it.
+    #[inline]
+    pub fn is_final(&mut self, node: NodeId) -> bool {
+        self.settle(node);
+        self.nodes[node as usize].state & (LIST | OPEN) == 0
+    }
+
+    /// An edge from a final node is nothing.
     pub fn add_edge(&mut self, from: NodeId, to: NodeId) {
-        self.settle(from);
+        if self.is_final(from) {
+            return;
+        }
         let (row, other) = self.rows.pair(to as usize, from as usize);
         join(row, other);
         let source = self.nodes[from as usize];
-        if source.state & (LIST | OPEN) == 0 {
-            return;
-        }
         let mut waits_for = self.waits.take(&mut self.nodes[to as usize]);
         let more = self.waits.of(source).iter().copied().chain(source.is_open().then_some(from));
         let Name { number, thread } = self.names[to as usize];
@@ -374,29 +386,27 @@ impl Graph {
         self.nodes.len() - self.free.len() >= self.enough
     }
 
-    /// What a sweep is to keep, besides each thread's latest and what all of these wait for.
-    pub fn named(&self) -> Named {
-        Named(vec![0; self.nodes.len().div_ceil(64)])
-    }
-
-    pub fn sweep(&mut self, mut named: Named, variables: usize) {
-        self.current.iter().for_each(|node| named.add(*node));
-        let waits = |graph: &Self, node: &NodeId| graph.nodes[*node as usize].state & LIST != 0;
-        let all = 0..self.nodes.len() as NodeId;
-        let mut next: Vec<NodeId> = all.clone().filter(|node| waits(self, node) && named.has(*node)).collect();
-        while let Some(node) = next.pop() {
-            self.settle(node);
-            for &other in self.waits.of(self.nodes[node as usize]) {
-                if !named.has(other) {
-                    named.add(other);
-                    if waits(self, &other) {
-                        next.push(other);
-                    }
-                }
+    /// Those that are not final.
+    pub fn unfinished(&mut self) -> Nodes {
+        let mut nodes = self.no_nodes();
+        for node in 0..self.nodes.len() as NodeId {
+            if !self.is_final(node) {
+                nodes.add(node);
             }
         }
+        nodes
+    }
+
+    pub fn no_nodes(&self) -> Nodes {
+        Nodes(vec![0; self.nodes.len().div_ceil(64)])
+    }
+
+    /// Forgets what is not named, but for each thread's latest. All nodes are settled.
+    pub fn sweep(&mut self, mut named: Nodes, variables: usize) {
+        // What is waited for is open, and so the latest of its thread.
+        self.current.iter().for_each(|node| named.add(*node));
         self.free.clear();
-        for id in all.filter(|node| !named.has(*node)) {
+        for id in (0..self.nodes.len() as NodeId).filter(|node| !named.has(*node)) {
             drop(self.waits.take(&mut self.nodes[id as usize]));
             self.free.push(id);
         }
