@@ -266,6 +266,13 @@ impl Members {
         Ok((scope, name))
     }
 
+    /// Whether somebody who wrote the program gave the type its name. Compilers give lambdas names that no identifier can be.
+    fn is_the_users(&self, at: At) -> Result<bool> {
+        let (scope, name) = self.name_of_type(at, None)?;
+        let is_identifier = |name: &String| !name.starts_with(|first: char| !first.is_alphabetic() && first != '_');
+        Ok(!is_foreign(&scope) && name.filter(is_identifier).is_some_and(|name| !is_reserved(&name)))
+    }
+
     fn index(&self, number: usize) -> Rc<Index> {
         if let Some(index) = self.indices.borrow().get(&number) {
             return Rc::clone(index);
@@ -370,8 +377,9 @@ impl Members {
         Ok(())
     }
 
-    /// Pointers in a type, such as those in a smart pointer or a lambda. What they point to is not looked into, but for what is
-    /// pointed to in turn, as `this` of a lambda is.
+    /// Pointers in a type, such as those in a smart pointer or a lambda. What they point to is not looked into, unless it has no
+    /// name of the user's: the function may have been handed a lambda, whose `this` it uses. Structures of the user's point to so
+    /// many others that one of them has the size of the block by chance.
     fn look_at_type(&self, of: At, pointers: u32, found: &mut Pointed) -> Result<()> {
         let Some((of, tag, _)) = self.bare(of)? else { return Ok(()) };
         if found.seen.len() >= MOST_TYPES || !found.seen.insert((of, pointers)) {
@@ -385,7 +393,7 @@ impl Members {
                 if is_structure(tag) && !found.structures.contains(&to) {
                     found.structures.push(to);
                 }
-                if pointers == 0 {
+                if pointers == 0 && !(is_structure(tag) && self.is_the_users(to)?) {
                     self.look_at_type(to, 1, found)?;
                 }
             }
