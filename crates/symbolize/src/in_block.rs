@@ -38,7 +38,7 @@ impl Members {
             };
             let Ok(Some(path)) = self.path(pointed, within) else { continue };
             let fits = match used {
-                Some(used) => path.bytes.is_none_or(|bytes| used <= bytes),
+                Some(used) => !path.is_inside && path.bytes.is_none_or(|bytes| used <= bytes),
                 None => path.bytes.is_none(),
             };
             if let Some(owner) = path.owner

@@ -201,7 +201,10 @@ impl Members {
                         written.through.push(name);
                     }
                     match member {
-                        Some(member) if is_reserved(&member) && (!written.words.is_empty() || !foreign) => break,
+                        Some(member) if is_reserved(&member) && (!written.words.is_empty() || !foreign) => {
+                            written.is_inside = !foreign && offset > 0;
+                            break;
+                        }
                         Some(member) if !foreign => written.words.push_str(&format!(".{member}")),
                         _ => {}
                     }
@@ -425,6 +428,8 @@ pub struct Written {
     pub words: String,
     /// Of what is no structure.
     pub bytes: Option<u64>,
+    /// The place is inside of a structure of C's library, such as a mutex: no program uses it.
+    pub is_inside: bool,
 }
 
 #[derive(Default)]

@@ -210,12 +210,18 @@ struct Stats : Base { int count; Entry entries[3]; std::mutex lock; __attribute_
 Stats totals;
 Entry grid[2][3];
 void Stats::add() { lock.lock(); count++; lock.unlock(); }
+struct Guard { long before; pthread_mutex_t inner; __attribute__((noinline)) void take(); };
+void Guard::take() { pthread_mutex_lock(&inner); }
+struct Owner { long kind; Guard *guard; __attribute__((noinline)) void look(); };
+void Owner::look() { guard->take(); }
 }
 template <typename F> __attribute__((noinline)) void call(F f) { f(); }
 int main() {
     auto stats = std::make_shared<bank::Stats>();
     call([stats] { stats->add(); });
     bank::totals.add();
+    bank::Guard guard = {1, PTHREAD_MUTEX_INITIALIZER};
+    bank::Owner{1, &guard}.look();
     return bank::grid[0][0].key;
 }
 ";
@@ -252,6 +258,16 @@ fn members_have_names() {
         assert_eq!(in_block(104, 40), ["bank::Stats::entries[1].value"]);
         assert!(in_block(103, 64).is_empty(), "a block of another size is something else");
         assert!(in_block(104, 12).is_empty(), "padding has no name");
+        let by = |function: &str, offset, used| -> Vec<String> {
+            let code = symbol(&module, function).0 + 1;
+            let found = symbolizer.members_of_block(&module, code, 48, offset, used);
+            found.names.into_iter().map(|name| name.name).collect()
+        };
+        let (take, look) = ("_ZN4bank5Guard4takeEv", "_ZN4bank5Owner4lookEv");
+        assert_eq!(by(take, 8, None), ["bank::Guard::inner"]);
+        assert_eq!(by(take, 0, Some(8)), ["bank::Guard::before"]);
+        assert!(by(take, 40, Some(1)).is_empty(), "nobody uses what a mutex is made of");
+        assert!(by(look, 0, Some(8)).is_empty(), "what a structure points to may be anything of that size");
     }
 }
 
