@@ -5,7 +5,7 @@
 //! one pair of suspected statements an execution (RaceFuzzer's way), or at statements drawn at random, for a short time
 //! (DataCollider's). The last two go on while there is time; the first ends when everything is decided, unless it is to use the
 //! whole budget. Then what leaving out pairs that creation and joining order saves, and loses, and what merging pairs by their
-//! places saves. Before that, the paper's comparison in isolation: the same seed and so the same recording, a budget that no one
+//! places saves. Before that, the paper's comparison in isolation: the same seeds and so the same recordings, a budget that no one
 //! spends, and as many executions as it takes to decide all conflicting accesses; only where threads wait differs. What the
 //! others get from us: a hold ends as soon as nobody can arrive, and executions run at once without a
 //! pause in between.
@@ -43,8 +43,10 @@ const BUDGET: &str = "4";
 const QUICK_BUDGET: &str = "0.5";
 /// Seconds of the comparison by executions; a bound, for none should spend it.
 const LONG_BUDGET: &str = "60";
-/// What is compared by executions.
+/// What is compared by executions, and the seeds of the recordings. Many of the programs have a single pair, which any way may
+/// prove by chance: one recording of each says little.
 const ISOLATED: [usize; 3] = [TARGETS, STATEMENTS, RANDOM];
+const SEEDS: std::ops::RangeInclusive<u32> = 1..=5;
 const PROGRAMS: usize = 15;
 /// Exit codes of the tool's own that say that there is no result.
 const WRONG_USE: i32 = 2;
@@ -68,18 +70,28 @@ struct Cell {
 pub struct Compared {
     name: String,
     cells: Vec<Cell>,
-    /// With the same recording and number of executions, by `ISOLATED`.
-    isolated: Vec<Cell>,
+    /// For each seed.
+    isolated: Vec<Isolated>,
 }
 
+/// With the same recording and number of executions, by `ISOLATED`.
+#[derive(Debug, Serialize)]
+struct Isolated(Vec<Cell>);
+
 impl Compared {
+    fn isolated(&self) -> impl Iterator<Item = &Isolated> {
+        self.isolated.iter().filter(|isolated| isolated.is_isolated())
+    }
+}
+
+impl Isolated {
     /// Whether nothing but the choice of where to wait differed: as many executions, fewer only if no pair was left to be proven,
     /// and the same pairs from the recording, of which a provocation keeps no events to compare.
     fn is_isolated(&self) -> bool {
-        let Some(first) = self.isolated.first() else { return false };
-        let same = |of: fn(&Cell) -> u64| self.isolated.iter().all(|cell| of(cell) == of(first));
+        let Some(first) = self.0.first() else { return false };
+        let same = |of: fn(&Cell) -> u64| self.0.iter().all(|cell| of(cell) == of(first));
         let as_many = |cell: &Cell| cell.executions == first.executions || cell.proven == cell.pairs;
-        same(|cell| cell.pairs) && same(|cell| cell.merged) && self.isolated.iter().all(as_many)
+        same(|cell| cell.pairs) && same(|cell| cell.merged) && self.0.iter().all(as_many)
     }
 }
 
@@ -144,14 +156,19 @@ pub fn measure(tool: &Path, folder: &Path, only: &Only<'_>, quick: bool) -> Resu
             let budget = if quick { QUICK_BUDGET } else { BUDGET };
             cells.push(one(tool, folder, &program, arguments, &[&["--budget", budget], strategy].concat())?);
         }
-        let mut isolated: Vec<Cell> = Vec::new();
-        for strategy in ISOLATED {
-            // 0 would be no bound.
-            let most = isolated.first().map(|first| first.executions.max(1).to_string());
-            let bound: Vec<&str> = most.iter().flat_map(|most| ["--runs", most]).collect();
-            let options = [&["--budget", LONG_BUDGET, "--second-look", "0"], STRATEGIES[strategy].1, &bound].concat();
-            isolated.push(one(tool, folder, &program, arguments, &options)?);
-        }
+        let isolated = SEEDS.take(if quick { 1 } else { usize::MAX }).map(|seed| {
+            let mut cells: Vec<Cell> = Vec::new();
+            let seed = seed.to_string();
+            for strategy in ISOLATED {
+                // 0 would be no bound.
+                let most = cells.first().map(|first| first.executions.max(1).to_string());
+                let bound: Vec<&str> = most.iter().flat_map(|most| ["--runs", most]).collect();
+                let same = ["--budget", LONG_BUDGET, "--second-look", "0", "--seed", &seed];
+                cells.push(one(tool, folder, &program, arguments, &[&same, STRATEGIES[strategy].1, &bound].concat())?);
+            }
+            Ok(Isolated(cells))
+        });
+        let isolated = isolated.collect::<Result<_>>()?;
         compared.push(Compared { name, cells, isolated });
     }
     Ok(compared)
@@ -198,27 +215,24 @@ fn races(compared: &[Compared], strategy: usize) -> usize {
     compared.iter().map(|program| program.cells[strategy].races.len()).sum()
 }
 
-/// Races of the programs in which nothing but where to wait differed.
+/// Races of the recordings in which nothing but where to wait differed.
 fn races_isolated(compared: &[Compared], at: usize) -> usize {
-    compared.iter().filter(|program| program.is_isolated()).map(|program| program.isolated[at].races.len()).sum()
+    compared.iter().flat_map(Compared::isolated).map(|isolated| isolated.0[at].races.len()).sum()
 }
 
 fn print_isolated(compared: &[Compared]) {
-    println!("\nHypothesis 1: races proven by the same recording and number of executions; only where threads wait differs");
-    let mut titles = vec!["program", "executions"];
+    println!("\nHypothesis 1: races proven by the same recordings and number of executions; only where threads wait differs");
+    let mut titles = vec!["program", "recordings", "executions"];
     titles.extend(ISOLATED.map(|strategy| STRATEGIES[strategy].0));
     let mut table = Table::new(&titles);
-    for program in compared {
-        let executions = match program.is_isolated() {
-            true => program.isolated[0].executions.to_string(),
-            false => "not the same".into(),
-        };
-        let races = program.isolated.iter().map(|cell| cell.races.len().to_string());
-        table.row([program.name.clone(), executions].into_iter().chain(races).collect());
-    }
-    let executions = compared.iter().filter(|program| program.is_isolated()).map(|program| program.isolated[0].executions);
-    let totals = (0..ISOLATED.len()).map(|at| races_isolated(compared, at).to_string());
-    table.row(["all that are the same".to_owned(), executions.sum::<u64>().to_string()].into_iter().chain(totals).collect());
+    let mut row = |name: &str, compared: &[Compared]| {
+        let recordings = compared.iter().flat_map(Compared::isolated).count();
+        let executions: u64 = compared.iter().flat_map(Compared::isolated).map(|isolated| isolated.0[0].executions).sum();
+        let races = (0..ISOLATED.len()).map(|at| races_isolated(compared, at).to_string());
+        table.row([name.to_owned(), recordings.to_string(), executions.to_string()].into_iter().chain(races).collect());
+    };
+    compared.iter().for_each(|program| row(&program.name, std::slice::from_ref(program)));
+    row("all", compared);
     table.print();
 }
 
@@ -250,7 +264,7 @@ pub fn bars_of(compared: &[Compared], options: &Options) -> Vec<Bar> {
     let alone: Vec<usize> = (0..ISOLATED.len()).map(|at| races_isolated(compared, at)).collect();
     vec![
         Bar::holds(
-            "with the same recording and number of executions, conflicting accesses prove more races than the others",
+            "with the same recordings and number of executions, conflicting accesses prove more races than the others",
             alone[1..].iter().all(|&other| alone[0] > other),
             format!("{} against {} and {}", alone[0], alone[2], alone[1]),
         ),
