@@ -271,6 +271,13 @@ impl Serialisability {
         self
     }
 
+    /// Looks before every block for what may be forgotten. That takes time, and edges to one region may come in another order:
+    /// each of the later ones is counted only if no earlier one implies it.
+    pub fn eager(mut self) -> Self {
+        self.graph.be_eager();
+        self
+    }
+
     pub fn found(mut self) -> Violations {
         self.violations.forgotten += self.graph.cycles().forgotten();
         self.violations

@@ -144,6 +144,7 @@ pub(crate) struct Graph {
     current: Vec<NodeId>,
     cycles: Cycles,
     enough: usize,
+    is_eager: bool,
 }
 
 impl Default for Graph {
@@ -157,6 +158,7 @@ impl Default for Graph {
             current: Vec::new(),
             cycles: Cycles::default(),
             enough: FEW,
+            is_eager: false,
         }
     }
 }
@@ -382,8 +384,13 @@ impl Graph {
         self.names[node as usize].thread
     }
 
+    /// Sweeps are due all the time.
+    pub fn be_eager(&mut self) {
+        self.is_eager = true;
+    }
+
     pub fn is_crowded(&self) -> bool {
-        self.nodes.len() - self.free.len() >= self.enough
+        self.is_eager || self.nodes.len() - self.free.len() >= self.enough
     }
 
     /// Those that are not final.

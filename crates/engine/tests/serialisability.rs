@@ -118,6 +118,15 @@ fn check(trace: &[Event]) {
         let mut analysis = Serialisability::new(regions);
         feed(&mut analysis, trace, 3);
         let found = analysis.found();
+        let mut eager = Serialisability::new(regions).eager();
+        feed(&mut eager, trace, 3);
+        let eager = eager.found();
+        let regions_and_first = |found: &Violations| {
+            let first = found.pairs().values().map(|pair| pair.first.event).min();
+            (found.regions(), found.places().clone(), found.forgotten(), first)
+        };
+        let missed = || format!("what is forgotten is missed: {regions:?}\n{}", text(trace));
+        assert_eq!(regions_and_first(&eager), regions_and_first(&found), "{}", missed());
         let first = found.pairs().values().map(|pair| pair.first.event as usize).min();
         assert_eq!(first, first_cycle(trace, &of), "{regions:?}\n{}", text(trace));
         // Whatever is reported is the region of the event that closes the cycle.
