@@ -5,10 +5,9 @@
 //! one pair of suspected statements an execution (RaceFuzzer's way), or at statements drawn at random, for a short time
 //! (DataCollider's). The last two go on while there is time; the first ends when everything is decided, unless it is to use the
 //! whole budget. Then what leaving out pairs that creation and joining order saves, and loses, and what merging pairs by their
-//! places saves. Before that, the paper's comparison in isolation: the same seeds and so the same recordings, a budget that no one
-//! spends, and as many executions as it takes to decide all conflicting accesses; only where threads wait differs. What the
-//! others get from us: a hold ends as soon as nobody can arrive, and executions run at once without a
-//! pause in between.
+//! places saves. Before that, the paper's comparison in isolation: the same seeds and so the same recordings, a budget that no
+//! one spends, and as many executions as it takes to decide all conflicting accesses; only where threads wait differs. What the
+//! others get from us: a hold ends as soon as nobody can arrive, and executions run at once without a pause in between.
 
 use super::provoke::Options;
 use super::provoke::numbers_of;
