@@ -11,6 +11,7 @@ pub mod driver;
 mod hints;
 mod history;
 pub mod hybrid;
+mod latest;
 pub mod lock_sets;
 mod meter;
 pub mod race;

@@ -112,21 +112,27 @@ fn attributed(violations: &Violations) -> BTreeSet<usize> {
     places.inspect(|place| assert_eq!(place.count, 1)).map(|place| place.first.event as usize).collect()
 }
 
+/// Forgetting whatever may be forgotten before every block misses nothing.
+fn check_eager(trace: &[Event], regions: Regions, found: &Violations) {
+    let mut eager = Serialisability::new(regions).eager();
+    feed(&mut eager, trace, 3);
+    let of_regions = |found: &Violations| {
+        let first = found.pairs().values().map(|pair| pair.first.event).min();
+        (found.regions(), found.places().clone(), found.forgotten(), first)
+    };
+    assert_eq!(of_regions(&eager.found()), of_regions(found), "{regions:?}\n{}", text(trace));
+}
+
 fn check(trace: &[Event]) {
     for regions in [Regions::Marked, Regions::CriticalSections, Regions::All] {
         let of = transactions(trace, regions);
         let mut analysis = Serialisability::new(regions);
         feed(&mut analysis, trace, 3);
         let found = analysis.found();
-        let mut eager = Serialisability::new(regions).eager();
-        feed(&mut eager, trace, 3);
-        let eager = eager.found();
-        let regions_and_first = |found: &Violations| {
-            let first = found.pairs().values().map(|pair| pair.first.event).min();
-            (found.regions(), found.places().clone(), found.forgotten(), first)
-        };
-        let missed = || format!("what is forgotten is missed: {regions:?}\n{}", text(trace));
-        assert_eq!(regions_and_first(&eager), regions_and_first(&found), "{}", missed());
+        // A sweep looks at a thousand variables, so it is not tried on every trace.
+        if trace.iter().map(|event| event.op as usize + event.target as usize).sum::<usize>().is_multiple_of(16) {
+            check_eager(trace, regions, &found);
+        }
         let first = found.pairs().values().map(|pair| pair.first.event as usize).min();
         assert_eq!(first, first_cycle(trace, &of), "{regions:?}\n{}", text(trace));
         // Whatever is reported is the region of the event that closes the cycle.
