@@ -1,4 +1,4 @@
-//! The latest transactions of a variable, for [`crate::serialisability`]: the one that wrote last, and those that have read since.
+//! The latest transactions of a variable, for [`crate::serialisability`]: which one wrote last, and which ones have read since.
 
 use crate::transactions::{NONE, NodeId};
 
