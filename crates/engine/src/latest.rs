@@ -67,10 +67,27 @@ impl Readers {
 
     /// Says how many fewer there are beside the cache line.
     pub fn retain(&mut self, mut keeps: impl FnMut(NodeId) -> bool) -> usize {
-        let (old, more) = (std::mem::take(self), self.more.len());
+        let (more, old) = (self.more.len(), std::mem::take(self));
         old.all().filter(|(_, node)| keeps(*node)).for_each(|(thread, node)| {
             self.put(thread, node);
         });
         more - self.more.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_that_are_not_kept_are_gone() {
+        let mut readers = Readers::default();
+        let beside: usize = (0..10).map(|thread| readers.put(thread, 100 + NodeId::from(thread))).sum();
+        assert_eq!((beside, readers.put(9, 200), readers.all().count()), (4, 0, 10));
+        let fewer = readers.retain(|node| node % 2 == 0);
+        assert_eq!((fewer, readers.more.len()), (4, 0));
+        let kept: Vec<_> = readers.all().collect();
+        assert_eq!(kept, [(0, 100), (2, 102), (4, 104), (6, 106), (8, 108), (9, 200)]);
+        assert_eq!((readers.retain(|_| false), readers.count), (0, 0));
     }
 }
