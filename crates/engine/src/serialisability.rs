@@ -290,19 +290,20 @@ impl Serialisability {
             return;
         }
         let own = self.graph.current(event.thread);
-        let list = record.list().unwrap_or_else(|| {
-            let only = record.read;
-            if only == NONE || only == own || self.graph.reaches(only, own) || self.graph.is_final(only) {
-                self.records.known_mut(variable).read = own;
-                return NONE;
+        let list = match record.list() {
+            Some(list) => list,
+            None => {
+                let only = record.read;
+                if only == NONE || only == own || self.graph.reaches(only, own) || self.graph.is_final(only) {
+                    self.records.known_mut(variable).read = own;
+                    return;
+                }
+                let list = self.list_of(only);
+                self.records.known_mut(variable).read = MANY_READERS | list;
+                list
             }
-            let list = self.list_of(only);
-            self.records.known_mut(variable).read = MANY_READERS | list;
-            list
-        });
-        if list != NONE {
-            self.more += self.readers[list as usize].put(event.thread, own);
-        }
+        };
+        self.more += self.readers[list as usize].put(event.thread, own);
     }
 
     /// The number of a list with one reader.

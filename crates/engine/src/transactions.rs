@@ -5,8 +5,8 @@
 //! row over when it has ended. An edge that closes a cycle is an edge like others: the nodes on it reach each other from then on.
 //!
 //! A node that has ended and waits for nothing is *final*: nothing more will reach it, or anything that reaches it. So no further
-//! cycle goes through it, and an edge from it is left out (after what Flanagan, Freund, Yi, "Velodrome", PLDI 2008, section 5,
-//! collect). Rows say of final nodes no more than by chance, and a sweep keeps none that is not its thread's latest.
+//! cycle goes through it, and an edge from it is left out (after the garbage collection of Flanagan, Freund, Yi, "Velodrome",
+//! PLDI 2008). A row need not say which final nodes reach its node, and a sweep keeps none that is not its thread's latest.
 
 use crate::clock::{Row, Rows, Time, join, width_for};
 use crate::cycles::Cycles;
@@ -360,7 +360,7 @@ impl Graph {
         self.nodes[node as usize].state & (LIST | OPEN) == 0
     }
 
-    /// An edge from a final node is nothing.
+    /// An edge from a final node is left out.
     pub fn add_edge(&mut self, from: NodeId, to: NodeId) {
         if self.is_final(from) {
             return;
