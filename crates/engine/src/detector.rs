@@ -23,11 +23,11 @@
 
 use crate::analysis::Analysis;
 use crate::clock::Time;
+use crate::eraser::Eraser;
 use crate::history::Entry;
-use crate::lock_sets::{EMPTY, HeldLocks, Lock, Sets};
-use crate::race::{Race, Races};
+use crate::race::Races;
 use crate::synchronisation::{Clocks, Edges, Flat, VectorClocks};
-use crate::variables::{Protection, Share, Variables};
+use crate::variables::{Share, Variables};
 use crate::versions::Versions;
 use rashomon_packed::{Event, Op, Space};
 
@@ -54,13 +54,6 @@ impl<K> Default for Schedulable<K> {
     fn default() -> Self {
         Self { clocks: None, versions: Versions::default(), races: Races::default() }
     }
-}
-
-#[derive(Clone, Debug, Default)]
-struct Eraser {
-    held: HeldLocks,
-    sets: Sets,
-    warnings: Races,
 }
 
 #[derive(Clone, Debug)]
@@ -210,7 +203,7 @@ impl<K: VectorClocks> Detector<K> {
         if let Some(eraser) = &mut self.eraser
             && event.op.space() == Some(Space::Lock)
         {
-            eraser.held.list(event);
+            eraser.lock(event);
         }
     }
 
@@ -227,7 +220,7 @@ impl<K: VectorClocks> Detector<K> {
             }
         }
         if let Some(eraser) = &mut self.eraser {
-            eraser.held.prepare(threads);
+            eraser.prepare(threads);
         }
     }
 }
@@ -265,7 +258,7 @@ impl<K: VectorClocks> Analysis for Detector<K> {
         let schedulable = self.schedulable.as_ref().map_or(0, |schedulable| {
             schedulable.clocks.as_ref().map_or(0, Clocks::bytes) + schedulable.versions.bytes() + schedulable.races.bytes()
         });
-        let eraser = self.eraser.as_ref().map_or(0, |eraser| eraser.sets.bytes() + eraser.warnings.bytes());
+        let eraser = self.eraser.as_ref().map_or(0, Eraser::bytes);
         self.clocks.bytes() + self.variables.bytes() + self.races.bytes() + schedulable + eraser
     }
 
@@ -285,43 +278,5 @@ impl<K: VectorClocks> Schedulable<K> {
     fn log(&mut self, thread: u16, now: Time, hb: &Clocks<K>) {
         let clocks = self.clocks.as_ref().unwrap_or(hb);
         self.versions.log(thread, now, clocks.of(thread));
-    }
-}
-
-impl Eraser {
-    #[inline]
-    fn access(&mut self, variables: &mut Variables, slot: usize, event: &Event, now: Time, floor: Time) {
-        if floor != 0 && variables.latest(slot) <= floor {
-            variables.record(slot).protection = Protection::Virgin;
-        }
-        let record = variables.record(slot);
-        match record.protection {
-            Protection::Warned => return,
-            Protection::Virgin => (record.protection, record.owner) = (Protection::Exclusive, event.thread),
-            Protection::Exclusive if record.owner == event.thread => return,
-            Protection::Exclusive => {
-                record.lock_set = self.sets.number(self.held.protecting(event));
-                record.protection = Protection::Shared;
-            }
-            // Mostly nothing changes, and that is soon told.
-            Protection::Shared | Protection::SharedModified => {
-                let protects = |lock: &Lock| self.held.protects(event, lock);
-                record.lock_set = self.sets.retain(record.lock_set, protects);
-            }
-        }
-        if record.protection == Protection::Shared && event.op.writes() {
-            record.protection = Protection::SharedModified;
-        }
-        if record.protection == Protection::SharedModified && record.lock_set == EMPTY {
-            record.protection = Protection::Warned;
-            self.warn(variables, slot, event, now);
-        }
-    }
-
-    #[cold]
-    fn warn(&mut self, variables: &Variables, slot: usize, event: &Event, now: Time) {
-        let earlier = variables.latest_conflict(slot, event).map(|entry| entry.access());
-        self.warnings.event();
-        self.warnings.race(Race { variable: event.target, earlier, later: Entry::of(event, now).access() });
     }
 }

@@ -8,6 +8,8 @@ pub mod cp;
 mod cycles;
 pub mod detector;
 pub mod driver;
+mod eraser;
+mod guard;
 mod hints;
 mod history;
 pub mod hybrid;

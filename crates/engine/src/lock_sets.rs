@@ -128,7 +128,7 @@ impl Sets {
     }
 
     /// Sorted.
-    fn locks(&self, set: SetId) -> impl Iterator<Item = Lock> {
+    pub fn locks(&self, set: SetId) -> impl Iterator<Item = Lock> {
         let few = self.few(set).locks();
         let many = few.is_none().then(|| self.sets[set as usize].iter().copied());
         few.into_iter().flatten().chain(many.into_iter().flatten())
@@ -139,24 +139,6 @@ impl Sets {
         self.scratch.extend(locks);
         self.scratch.sort_unstable();
         self.scratch.dedup();
-        self.number_scratch()
-    }
-
-    /// Of those locks of a set that pass.
-    #[inline]
-    pub fn retain(&mut self, set: SetId, passes: impl Fn(&Lock) -> bool) -> SetId {
-        // Mostly all of them do.
-        let all = match self.few(set).locks() {
-            Some(mut few) => few.all(|lock| passes(&lock)),
-            None => self.locks(set).all(|lock| passes(&lock)),
-        };
-        if all {
-            return set;
-        }
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        scratch.extend(self.locks(set).filter(passes));
-        self.scratch = scratch;
         self.number_scratch()
     }
 
@@ -243,6 +225,11 @@ impl HeldLocks {
     #[inline]
     pub fn number(&self, thread: u16) -> SetId {
         self.threads[usize::from(thread)].number
+    }
+
+    /// In the order of acquisition; a lock that is held twice is there twice.
+    pub fn locks(&self, thread: u16) -> &[Lock] {
+        &self.threads[usize::from(thread)].locks
     }
 
     /// Whether the event's thread holds the lock in a way that protects the access: a write needs it exclusively.
@@ -370,11 +357,6 @@ mod tests {
                 assert_eq!(sets.exclude(id, other_id), excluded, "{one:?} {other:?}");
                 let weaker = one.iter().all(|one| other.iter().any(|other| is_weaker(*one, *other)));
                 assert_eq!(sets.is_weaker(id, other_id), weaker, "{one:?} {other:?}");
-            }
-            for numbers in numbers.windows(2) {
-                let passes = |lock: &Lock| !numbers.contains(&lock.number);
-                let left: Vec<Lock> = one.iter().filter(|lock| passes(lock)).copied().collect();
-                assert_eq!(sets.retain(id, passes), sets.number(left));
             }
         }
     }

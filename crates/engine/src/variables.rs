@@ -1,8 +1,8 @@
 //! What is known of each variable, 32 bytes apiece, and which variables are whose.
 
 use crate::clock::{Row, Time};
+use crate::guard::{Guard, Protection};
 use crate::history::{Entry, History};
-use crate::lock_sets::SetId;
 use crate::table::Table;
 use rashomon_packed::{Event, Op};
 
@@ -26,18 +26,6 @@ impl Packed {
     }
 }
 
-/// Eraser's states. The last stands for every variable that a warning was given of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Protection {
-    #[default]
-    Virgin,
-    Exclusive,
-    Shared,
-    SharedModified,
-    Warned,
-}
-
 /// Two to a cache line. The last write and the last read suffice while each access is ordered behind them; otherwise there is a
 /// history.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,15 +35,43 @@ pub struct Record {
     pub read: Packed,
     pub write_thread: u16,
     pub read_thread: u16,
-    /// 0, or one more than the number of a history, which then is in place of both accesses.
-    pub history: u32,
-    pub lock_set: SetId,
-    /// While exclusive.
-    pub owner: u16,
-    pub protection: Protection,
+    /// Eraser's state above; below it 0, or one more than the number of a history, which then is in place of both accesses.
+    state: u32,
+    guard: Guard,
 }
 
 const _: () = assert!(size_of::<Record>() == 32);
+
+/// Bits of a history's number.
+const HISTORY_BITS: u32 = u32::BITS - Protection::BITS;
+
+impl Record {
+    #[inline]
+    fn history(&self) -> u32 {
+        self.state & ((1 << HISTORY_BITS) - 1)
+    }
+
+    #[inline]
+    fn set_history(&mut self, history: u32) {
+        self.state = self.state >> HISTORY_BITS << HISTORY_BITS | history;
+    }
+
+    #[inline]
+    pub fn protection(&self) -> Protection {
+        Protection(self.state >> HISTORY_BITS)
+    }
+
+    #[inline]
+    pub fn guard(&self) -> Guard {
+        self.guard
+    }
+
+    #[inline]
+    pub fn protect(&mut self, protection: Protection, guard: Guard) {
+        self.state = protection.0 << HISTORY_BITS | self.history();
+        self.guard = guard;
+    }
+}
 
 /// Variables are shared out among workers in groups of this many, so that each worker's table is dense.
 const GROUP_BITS: u32 = 10;
@@ -151,8 +167,8 @@ impl Variables {
         let record = self.record(slot);
         let behind_write = record.write.time() <= known[usize::from(record.write_thread)];
         let behind_read = record.read.time() <= known[usize::from(record.read_thread)];
-        if !(behind_write && behind_read && record.history == 0) {
-            return record.history != 0 && event.op == Op::Read && self.read_with_history(slot, event, now, known);
+        if !(behind_write && behind_read && record.history() == 0) {
+            return record.history() != 0 && event.op == Op::Read && self.read_with_history(slot, event, now, known);
         }
         let new = Packed::new(now, event.location);
         // Whether an access reads or writes is nothing that a processor could predict: both ways are the same instructions.
@@ -170,7 +186,7 @@ impl Variables {
     }
 
     fn read_with_history(&mut self, slot: usize, event: &Event, now: Time, known: &Row) -> bool {
-        let history = &mut self.histories[self.records.known(slot).history as usize - 1];
+        let history = &mut self.histories[self.records.known(slot).history() as usize - 1];
         let before = history.bytes();
         let done = history.read(event, now, known);
         self.bytes = self.bytes + history.bytes() - before;
@@ -180,7 +196,7 @@ impl Variables {
     /// The variable's history, which replaces what its record has.
     pub fn history(&mut self, slot: usize) -> &mut History {
         let record = self.record(slot);
-        if record.history == 0 {
+        if record.history() == 0 {
             let new = History::new(record.write.entry(record.write_thread), record.read.entry(record.read_thread));
             (record.write, record.read) = (Packed::default(), Packed::default());
             self.bytes += new.bytes();
@@ -191,25 +207,27 @@ impl Variables {
                 }
                 None => {
                     self.histories.push(new);
+                    assert!(self.histories.len() < 1 << HISTORY_BITS, "histories that fit in memory");
                     self.histories.len() as u32 - 1
                 }
             };
-            self.records.known_mut(slot).history = number + 1;
+            self.records.known_mut(slot).set_history(number + 1);
         }
-        let number = self.records.known(slot).history as usize - 1;
+        let number = self.records.known(slot).history() as usize - 1;
         &mut self.histories[number]
     }
 
     /// The event's access comes to the history of the variable, which has one.
     pub fn add_to_history(&mut self, slot: usize, event: &Event, now: Time, clock: &Row) {
         let record = self.records.known_mut(slot);
-        let history = &mut self.histories[record.history as usize - 1];
+        let history = &mut self.histories[record.history() as usize - 1];
         let before = history.bytes();
         let collapses = history.add(event, now, clock);
         self.bytes = self.bytes + history.bytes() - before;
         if collapses {
             (record.write, record.write_thread) = (Packed::new(now, event.location), event.thread);
-            let history = std::mem::take(&mut record.history);
+            let history = record.history();
+            record.set_history(0);
             self.discard(history);
         }
     }
@@ -217,7 +235,7 @@ impl Variables {
     /// The variable's life ends.
     pub fn forget(&mut self, slot: usize) {
         if let Some(record) = self.records.get_mut(slot) {
-            let history = std::mem::take(record).history;
+            let history = std::mem::take(record).history();
             self.discard(history);
         }
     }
@@ -232,7 +250,7 @@ impl Variables {
     /// The time of the variable's latest access.
     pub fn latest(&mut self, slot: usize) -> Time {
         let record = self.record(slot);
-        match record.history {
+        match record.history() {
             0 => record.write.time().max(record.read.time()),
             history => self.histories[history as usize - 1].latest(),
         }
@@ -242,7 +260,7 @@ impl Variables {
     pub fn latest_conflict(&self, slot: usize, event: &Event) -> Option<Entry> {
         let record = self.records.known(slot);
         let latest = |history: &History| history.conflicts(event).max_by_key(|entry| entry.time).copied();
-        match record.history {
+        match record.history() {
             0 => latest(&History::new(record.write.entry(record.write_thread), record.read.entry(record.read_thread))),
             history => latest(&self.histories[history as usize - 1]),
         }
@@ -250,7 +268,7 @@ impl Variables {
 
     /// The latest write of every variable.
     pub fn last_writes(&self) -> impl Iterator<Item = (u16, Time)> {
-        self.records.iter().filter_map(|record| match record.history {
+        self.records.iter().filter_map(|record| match record.history() {
             0 => record.write.entry(record.write_thread).map(|entry| (entry.thread, entry.time)),
             history => self.histories[history as usize - 1].last_write().map(|entry| (entry.thread, entry.time)),
         })
