@@ -5,6 +5,8 @@
 //! becomes the greater part.
 
 use crate::clock::{Row, Rows, Time, width_for};
+use crate::hints::prefetch;
+use std::ops::Range;
 
 #[derive(Clone, Copy, Debug)]
 struct Version {
@@ -38,14 +40,21 @@ impl Finder {
         Self { bits, before }
     }
 
-    /// How many versions begin no later than `time`.
-    fn behind(&self, versions: &[Version], time: Time) -> usize {
-        let span = (time >> self.bits) as usize;
-        if span + 1 >= self.before.len() {
-            return versions.len();
+    fn span(&self, time: Time) -> usize {
+        (time >> self.bits) as usize
+    }
+
+    /// Between which places versions begin in that span.
+    fn places(&self, versions: &[Version], span: usize) -> Range<usize> {
+        match (self.before.get(span), self.before.get(span + 1)) {
+            (Some(&low), Some(&high)) => low as usize..high as usize,
+            _ => versions.len()..versions.len(),
         }
-        let (low, high) = (self.before[span] as usize, self.before[span + 1] as usize);
-        low + versions[low..high].partition_point(|version| version.since <= time)
+    }
+
+    /// How many versions begin no later than `time`, which is in the span of these places.
+    fn behind(versions: &[Version], places: Range<usize>, time: Time) -> usize {
+        places.start + versions[places].partition_point(|version| version.since <= time)
     }
 }
 
@@ -53,6 +62,8 @@ impl Finder {
 const FEW: usize = 1 << 12;
 /// A sweep looks at every variable, so there may be a version for this many of them.
 const VARIABLES: usize = 16;
+/// Times that are looked up together.
+const BATCH: usize = 64;
 
 #[derive(Clone, Debug)]
 pub struct Versions {
@@ -110,12 +121,14 @@ impl Versions {
     pub fn sweep(&mut self, asked: impl Iterator<Item = (u16, Time)>, variables: usize) {
         let mut wanted: Vec<Vec<bool>> = self.threads.iter().map(|versions| vec![false; versions.len()]).collect();
         let finders: Vec<Finder> = self.threads.iter().map(|versions| Finder::new(versions)).collect();
-        for (thread, time) in asked {
-            let behind = finders[usize::from(thread)].behind(&self.threads[usize::from(thread)], time);
-            if let Some(place) = behind.checked_sub(1) {
-                wanted[usize::from(thread)][place] = true;
+        let mut batch = Vec::with_capacity(BATCH);
+        asked.for_each(|(thread, time)| {
+            batch.push((thread, time, 0..0));
+            if batch.len() == BATCH {
+                self.mark(&finders, &mut batch, &mut wanted);
             }
-        }
+        });
+        self.mark(&finders, &mut batch, &mut wanted);
         for (versions, wanted) in self.threads.iter_mut().zip(&mut wanted) {
             if let Some(last) = wanted.last_mut() {
                 *last = true;
@@ -132,6 +145,26 @@ impl Versions {
         }
         self.live = self.threads.iter().map(Vec::len).sum();
         self.enough = (2 * self.live).max(FEW).max(variables / VARIABLES);
+    }
+
+    /// What was known at these times is wanted. No cache holds what is looked up: each step is made for all of the batch, so that
+    /// memory is waited for once.
+    fn mark(&self, finders: &[Finder], batch: &mut Vec<(u16, Time, Range<usize>)>, wanted: &mut [Vec<bool>]) {
+        for (thread, time, _) in batch.iter() {
+            let finder = &finders[usize::from(*thread)];
+            prefetch(&finder.before, finder.span(*time));
+        }
+        for (thread, time, places) in batch.iter_mut() {
+            let (finder, versions) = (&finders[usize::from(*thread)], &self.threads[usize::from(*thread)]);
+            *places = finder.places(versions, finder.span(*time));
+            prefetch(versions, places.start);
+        }
+        for (thread, time, places) in batch.drain(..) {
+            let behind = Finder::behind(&self.threads[usize::from(thread)], places, time);
+            if let Some(place) = behind.checked_sub(1) {
+                wanted[usize::from(thread)][place] = true;
+            }
+        }
     }
 
     pub fn bytes(&self) -> usize {
@@ -164,7 +197,8 @@ mod tests {
                 let asked = (0..500).map(|_| next(u64::from(since) + 2) as Time).chain([0, since, since + 1, Time::MAX]);
                 for time in asked {
                     let expected = versions.partition_point(|version| version.since <= time);
-                    assert_eq!(finder.behind(&versions, time), expected, "{time} among {count}");
+                    let places = finder.places(&versions, finder.span(time));
+                    assert_eq!(Finder::behind(&versions, places, time), expected, "{time} among {count}");
                 }
             }
         }
