@@ -201,6 +201,28 @@ pub struct LoopMark {
 }
 
 impl Trace {
+    /// A complete trace of which nothing else is known.
+    pub fn of_events(mode: Mode, events: Vec<Event>) -> Self {
+        Self {
+            mode,
+            threads: Vec::new(),
+            modules: Vec::new(),
+            sites: Vec::new(),
+            contexts: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }],
+            objects: Vec::new(),
+            events,
+            semaphores: BTreeMap::new(),
+            gaps: Vec::new(),
+            kept: Vec::new(),
+            loops: Vec::new(),
+            complete: true,
+            atomic_values: false,
+            plain_values: Vec::new(),
+            uses: Vec::new(),
+            not_reexecutable_from: None,
+        }
+    }
+
     pub fn event(&self, index: EventIndex) -> &Event {
         &self.events[index.index()]
     }

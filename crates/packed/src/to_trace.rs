@@ -14,10 +14,10 @@ use crate::error::TraceError;
 use crate::event::{Event as Packed, Op, order};
 use crate::source::{BLOCK, Source};
 use rashomon_event::{
-    Access, AccessClass, Address, AtomicOp, Context, ContextId, Event, EventKind, LockMode, MemoryOrder, Mode, OtherOp, Site,
-    SiteId, ThreadId, ThreadInfo, ThreadPath, Trace,
+    Access, AccessClass, Address, AtomicOp, ContextId, Event, EventKind, LockMode, MemoryOrder, Mode, OtherOp, Site, SiteId,
+    ThreadId, ThreadInfo, ThreadPath, Trace,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// First synthetic addresses.
 pub const VARIABLES: u64 = 1 << 40;
@@ -199,24 +199,7 @@ impl Builder {
             module: None,
             offset: u64::from(location),
         });
-        let trace = Trace {
-            mode: Mode::Serial,
-            threads,
-            modules: Vec::new(),
-            sites: sites.collect(),
-            contexts: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }],
-            objects: Vec::new(),
-            events: self.events,
-            semaphores: BTreeMap::new(),
-            complete: true,
-            gaps: Vec::new(),
-            kept: Vec::new(),
-            loops: Vec::new(),
-            atomic_values: false,
-            plain_values: Vec::new(),
-            uses: Vec::new(),
-            not_reexecutable_from: None,
-        };
+        let trace = Trace { threads, sites: sites.collect(), ..Trace::of_events(Mode::Serial, self.events) };
         Imported { trace, locations: self.locations, variables: self.variables }
     }
 }

@@ -112,24 +112,7 @@ mod tests {
         }
         let kind = ObjectKind::Heap { thread: ThreadId(0), site: SiteId(0), ordinal: 0 };
         let object = Object { kind, base: Address(BASE), size: 24, spare: 0, machine_base: 4096, born: None };
-        Trace {
-            mode,
-            events,
-            objects: vec![object],
-            threads: vec![],
-            modules: vec![],
-            sites: vec![],
-            contexts: vec![],
-            semaphores: Default::default(),
-            complete: true,
-            gaps: Vec::new(),
-            kept: Vec::new(),
-            loops: Vec::new(),
-            atomic_values: false,
-            plain_values: Vec::new(),
-            uses: Vec::new(),
-            not_reexecutable_from: None,
-        }
+        Trace { objects: vec![object], ..Trace::of_events(mode, events) }
     }
 
     fn uses(mode: Mode, accesses: &[(u32, AccessClass)]) -> Vec<(u32, Option<u32>)> {

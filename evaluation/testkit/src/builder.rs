@@ -1,8 +1,8 @@
 //! Builds traces event by event. Every event gets a site of its own unless told otherwise.
 
 use rashomon_event::{
-    Access, AccessClass, Address, Context, ContextId, Event, EventIndex, EventKind, Mode, Site, SiteId, ThreadId, ThreadInfo,
-    ThreadPath, Trace,
+    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Mode, Site, SiteId, ThreadId, ThreadInfo, ThreadPath,
+    Trace,
 };
 use std::collections::BTreeMap;
 
@@ -84,22 +84,10 @@ impl TraceBuilder {
     pub fn build(self) -> Trace {
         let sites = (0..u64::from(self.sites)).map(|site| Site { address: 0x40_0000 + 4 * site, module: None, offset: 4 * site });
         Trace {
-            mode: Mode::Serial,
             threads: self.threads,
-            modules: Vec::new(),
             sites: sites.collect(),
-            contexts: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }],
-            objects: Vec::new(),
-            events: self.events,
             semaphores: self.semaphores,
-            complete: true,
-            gaps: Vec::new(),
-            kept: Vec::new(),
-            loops: Vec::new(),
-            atomic_values: false,
-            plain_values: Vec::new(),
-            uses: Vec::new(),
-            not_reexecutable_from: None,
+            ..Trace::of_events(Mode::Serial, self.events)
         }
     }
 }

@@ -282,24 +282,7 @@ mod tests {
             let kind = if size == 0 { EventKind::Start } else { EventKind::Access(access) };
             Event { thread: ThreadId(0), site: SiteId(0), context: ContextId::ROOT, ordinal: 0, kind }
         };
-        Trace {
-            mode: Mode::Serial,
-            events: ends.iter().map(event).collect(),
-            objects,
-            threads: vec![],
-            modules: vec![],
-            sites: vec![],
-            contexts: vec![],
-            semaphores: Default::default(),
-            complete: true,
-            gaps: Vec::new(),
-            kept: Vec::new(),
-            loops: Vec::new(),
-            atomic_values: false,
-            plain_values: Vec::new(),
-            uses: Vec::new(),
-            not_reexecutable_from: None,
-        }
+        Trace { objects, ..Trace::of_events(Mode::Serial, ends.iter().map(event).collect()) }
     }
 
     #[test]

@@ -113,22 +113,9 @@ mod tests {
         let thread =
             |spawn_ordinal: u32| ThreadInfo { path: ThreadPath(vec![spawn_ordinal]), parent: None, spawn_ordinal, stack: None };
         Trace {
-            mode: Mode::Serial,
-            events: accesses.iter().map(event).collect(),
-            objects: vec![],
             threads: (0..2).map(thread).collect(),
-            modules: vec![],
             sites: vec![Site { address: 16, module: None, offset: 16 }],
-            contexts: vec![],
-            semaphores: Default::default(),
-            complete: true,
-            gaps: Vec::new(),
-            kept: Vec::new(),
-            loops: Vec::new(),
-            atomic_values: false,
-            plain_values: Vec::new(),
-            uses: Vec::new(),
-            not_reexecutable_from: None,
+            ..Trace::of_events(Mode::Serial, accesses.iter().map(event).collect())
         }
     }
 

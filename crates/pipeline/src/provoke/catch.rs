@@ -14,7 +14,6 @@ use rashomon_event::{
     Site, SiteId, ThreadId, ThreadInfo, Trace,
 };
 use rashomon_trace::{Catch, CatchSide, SyncObjects};
-use std::collections::BTreeMap;
 
 /// An address of an execution as a place, its module an index into `modules`.
 pub fn place_at(loaded: &[ModuleInfo], modules: &[ScheduleModule], address: u64) -> CodePlace {
@@ -28,24 +27,7 @@ pub fn place_at(loaded: &[ModuleInfo], modules: &[ScheduleModule], address: u64)
 
 /// The trace that knows of one catch only.
 fn trace_of(loaded: &[ModuleInfo], catch: &Catch) -> Trace {
-    let mut trace = Trace {
-        mode: Mode::Free,
-        threads: Vec::new(),
-        modules: loaded.to_vec(),
-        sites: Vec::new(),
-        contexts: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }],
-        objects: Vec::new(),
-        events: Vec::new(),
-        semaphores: BTreeMap::new(),
-        complete: false,
-        gaps: Vec::new(),
-        kept: Vec::new(),
-        loops: Vec::new(),
-        atomic_values: false,
-        plain_values: Vec::new(),
-        uses: Vec::new(),
-        not_reexecutable_from: None,
-    };
+    let mut trace = Trace { modules: loaded.to_vec(), complete: false, ..Trace::of_events(Mode::Free, Vec::new()) };
     for side in [&catch.held, &catch.arrived] {
         let info = ThreadInfo { path: side.thread.clone(), parent: None, spawn_ordinal: 0, stack: None };
         trace.threads.push(info);
