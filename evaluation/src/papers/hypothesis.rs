@@ -20,7 +20,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use xtask::workspace::root;
 
 /// Title, and options of `rashomon provoke`.
@@ -43,9 +43,11 @@ const QUICK_BUDGET: &str = "0.5";
 /// Seconds of the comparison by executions; a bound, for none should spend it.
 const LONG_BUDGET: &str = "60";
 /// What is compared by executions, and the seeds of the recordings. Many of the programs have a single pair, which any way may
-/// prove by chance: one recording of each says little.
+/// prove by chance: one recording of each says little. Of programs that hang, each of whose executions lasts until it is ended,
+/// there is only the first, or as many as begin within this time.
 const ISOLATED: [usize; 3] = [TARGETS, STATEMENTS, RANDOM];
 const SEEDS: std::ops::RangeInclusive<u32> = 1..=5;
+const BEGUN_WITHIN: Duration = Duration::from_secs(20);
 const PROGRAMS: usize = 15;
 /// Exit codes of the tool's own that say that there is no result.
 const WRONG_USE: i32 = 2;
@@ -155,7 +157,9 @@ pub fn measure(tool: &Path, folder: &Path, only: &Only<'_>, quick: bool) -> Resu
             let budget = if quick { QUICK_BUDGET } else { BUDGET };
             cells.push(one(tool, folder, &program, arguments, &[&["--budget", budget], strategy].concat())?);
         }
-        let isolated = SEEDS.take(if quick { 1 } else { usize::MAX }).map(|seed| {
+        let start = Instant::now();
+        let seeds = SEEDS.take_while(|seed| seed == SEEDS.start() || !quick && start.elapsed() < BEGUN_WITHIN);
+        let isolated = seeds.map(|seed| {
             let mut cells: Vec<Cell> = Vec::new();
             let seed = seed.to_string();
             for strategy in ISOLATED {
