@@ -1,4 +1,5 @@
-//! What Eraser keeps of a variable: its state, and the locks that were held at each access since it is shared, in eight bytes.
+//! What Eraser keeps of a variable: its state, in three bits, and the locks that were held at each access since it is shared, in
+//! eight bytes.
 
 use crate::lock_sets::{Lock, SetId};
 
@@ -32,7 +33,7 @@ const IN_TABLE: u16 = u16::MAX - 1;
 const OF_ATOMICS: u16 = u16::MAX - 2;
 /// One in every lane.
 const ONES: u64 = 0x0001_0001_0001_0001;
-/// All bits of every lane but its first.
+/// All bits of every lane but its topmost.
 const BELOW: u64 = 0x7fff * ONES;
 
 /// A set of locks that exclude each other, or the thread that owns the variable. Up to four locks with small numbers are in the
@@ -119,7 +120,7 @@ impl Guard {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct HeldLanes {
-    /// What protects reads, in the order of acquisition; what is held exclusively, which protects writes.
+    /// First what protects reads: all, in the order of acquisition; then what protects writes: what is held exclusively.
     words: [[u64; WORDS]; 2],
     /// How many there are of each, which is more than there are lanes if one has none.
     counts: [usize; 2],
@@ -143,7 +144,7 @@ impl HeldLanes {
         match Guard::code(lock) {
             Some(code) if self.counts[0] < MOST => {
                 for protecting in 0..if lock.shared { 1 } else { 2 } {
-                    self.turn(protecting, self.counts[protecting], code);
+                    self.toggle(protecting, self.counts[protecting], code);
                     self.counts[protecting] += 1;
                 }
             }
@@ -156,13 +157,13 @@ impl HeldLanes {
         let Some(code) = Guard::code(lock).filter(|_| self.counts[0] <= MOST) else { return false };
         for protecting in 0..if lock.shared { 1 } else { 2 } {
             self.counts[protecting] -= 1;
-            self.turn(protecting, self.counts[protecting], code);
+            self.toggle(protecting, self.counts[protecting], code);
         }
         true
     }
 
     /// Puts a code in place of nothing, or nothing in place of a code.
-    fn turn(&mut self, protecting: usize, lane: usize, code: u16) {
+    fn toggle(&mut self, protecting: usize, lane: usize, code: u16) {
         self.words[protecting][lane / LANES] ^= u64::from(code ^ NOTHING) << (WIDTH * (lane % LANES));
     }
 

@@ -131,6 +131,44 @@ fn many_threads() {
     }
 }
 
+/// Up to eleven locks at a time, some with great numbers, some shared, released in any order.
+#[test]
+fn many_locks() {
+    const LOCKS: [u32; 11] = [0, 1, 2, 3, 4, 5, 6, 7, 65_532, 65_533, 1_000_000];
+    let mut random = SplitMix(4);
+    let mut warned = 0_u64;
+    for _ in 0..traces(20_000) {
+        let mut trace = Vec::new();
+        // Nearly all locks in one trace, so that sets stay large, and nearly none in another.
+        let rarely = 2 + random.below(6);
+        // 24 events come at most each time, and a set of events has 64.
+        while trace.len() <= 40 {
+            let thread = random.below(3) as u16;
+            let mut held: Vec<(u32, Op)> = Vec::new();
+            for lock in LOCKS {
+                if random.below(rarely) != 0 {
+                    let op = if random.below(3) == 0 { Op::AcquireShared } else { Op::Acquire };
+                    trace.push(Event::new(thread, op, lock, 0));
+                    held.push((lock, op));
+                }
+            }
+            for _ in 0..2 {
+                let op = [Op::Read, Op::Write, Op::AtomicRead, Op::AtomicWrite][random.below(4) as usize];
+                trace.push(Event::new(thread, op, random.below(2) as u32, 0));
+            }
+            while !held.is_empty() {
+                let (lock, op) = held.swap_remove(random.below(held.len() as u64) as usize);
+                let op = if op == Op::Acquire { Op::Release } else { Op::ReleaseShared };
+                trace.push(Event::new(thread, op, lock, 0));
+            }
+        }
+        let expected = eraser(&trace);
+        warned += u64::from(expected != 0);
+        assert_eq!(later(detect(&trace, 3).lock_sets.as_ref().unwrap()), expected, "{}", text(&trace));
+    }
+    assert!(warned > 0);
+}
+
 #[test]
 fn windows_separate_pairs() {
     let mut random = SplitMix(3);
