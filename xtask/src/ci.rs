@@ -32,15 +32,17 @@ const fn must_not_skip(may_skip: bool, notice: Option<&String>) -> bool {
     !may_skip && notice.is_none()
 }
 
+/// What is tested together, all but what makes the book.
+const MOST: &str = "--workspace --exclude rashomon-book";
 /// Tests whose cases share the programs that they compile, as long as one process runs them: nextest would start one for each.
 const SHARING: &str = "--test programs --test recorded_filter";
 /// All others; `tidy` is a check of its own.
 const OTHERS: &str = "not(binary(programs)|binary(recorded_filter)|binary(tidy))";
 
 /// Records and replays every program of the suite under three policies, and lets each run in parallel.
-const WITH_ASSERTIONS: &str = "test --workspace --test programs -- --skip check:: --skip same:: --skip loaded::";
+const WITH_ASSERTIONS: &str = "--test programs -- --skip check:: --skip same:: --skip loaded::";
 /// Detection, with its filter and without.
-const DETECTING_WITH_ASSERTIONS: &str = "test --workspace --test filter --test detect_bugs";
+const DETECTING_WITH_ASSERTIONS: &str = "--test suite -- filter:: detect_bugs:: --skip record_filter::";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Check {
@@ -93,21 +95,22 @@ impl Check {
                 inside.arg(target()?.join("runtime")).args(["--", "--deny", "warnings"]);
                 vec![of(cargo(), "clippy --workspace --all-targets -- --deny warnings"), inside]
             }
-            // Of the whole workspace, as everything that is not optimised: features of dependencies follow from what is chosen,
+            // With the other tests' packages: features of dependencies follow from what is chosen,
             // and with others they would be compiled again.
-            Self::Tidy => vec![of(cargo(), "test --workspace --test tidy")],
-            Self::Book => vec![of(cargo(), "xtask book --html")],
+            Self::Tidy => vec![of(cargo(), &format!("test {MOST} --test tidy"))],
+            // Its own tests, too: mdBook is not built a second time for them, without being optimised.
+            Self::Book => vec![of(cargo(), "xtask book --html"), of(cargo(), "test --release --package rashomon-book")],
             // The tool's build script builds the runtime.
             Self::Build => vec![of(cargo(), "build --release --package rashomon-cli")],
             Self::Test => {
                 let mut commands = if has_nextest() {
                     // One more than there are processors: some wait, for deadlines and for programs that hang.
                     let threads = available_parallelism().map_or(2, NonZeroUsize::get) + 1;
-                    let others = format!("nextest run --workspace --no-fail-fast --test-threads {threads} --filterset {OTHERS}");
-                    let sharing = format!("test --workspace --no-fail-fast {SHARING} -- --test-threads {threads}");
-                    vec![of(cargo(), &others), of(cargo(), &sharing), of(cargo(), "test --workspace --doc")]
+                    let others = format!("nextest run {MOST} --no-fail-fast --test-threads {threads} --filterset {OTHERS}");
+                    let sharing = format!("test {MOST} --no-fail-fast {SHARING} -- --test-threads {threads}");
+                    vec![of(cargo(), &others), of(cargo(), &sharing), of(cargo(), &format!("test {MOST} --doc"))]
                 } else {
-                    vec![of(cargo(), "test --workspace --no-fail-fast")]
+                    vec![of(cargo(), &format!("test {MOST} --no-fail-fast"))]
                 };
                 // Programs that it instruments are compiled and checked by tests of the tool.
                 match plugin::build()? {
@@ -125,11 +128,12 @@ impl Check {
             }
             Self::Assertions => {
                 let runtime = assertions::runtime()?;
-                let mut commands = vec![of(cargo(), WITH_ASSERTIONS), of(cargo(), DETECTING_WITH_ASSERTIONS)];
-                for command in &mut commands {
+                let test = |tests| {
+                    let mut command = of(cargo(), &format!("test {MOST} {tests}"));
                     command.env(assertions::VARIABLE, &runtime);
-                }
-                commands
+                    command
+                };
+                [WITH_ASSERTIONS, DETECTING_WITH_ASSERTIONS].map(test).into()
             }
         })
     }

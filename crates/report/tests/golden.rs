@@ -50,7 +50,7 @@ fn looks(fixture: &Fixture) -> Vec<(String, String)> {
     std::iter::once(plain).chain(terminals).chain([json]).collect()
 }
 
-/// Each kind has its report, made by a test of its own: `crates/cli/tests/reports.rs`.
+/// Each kind has its report, made by a test of its own: `crates/cli/tests/suite/reports.rs`.
 const KINDS: [&str; 12] = [
     "deadlock-of-three",
     "diverged",

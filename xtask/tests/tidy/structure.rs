@@ -289,3 +289,22 @@ fn files_of_different_folders_do_not_know_each_other() {
     }
     assert!(found.is_empty(), "files of different folders know each other:\n{}", found.join("\n"));
 }
+
+/// A file of tests that no `mod` names is never compiled, and nothing else would say so.
+#[test]
+fn every_file_beside_the_main_file_of_a_test_is_its_module() {
+    let all = files::all();
+    let mut forgotten = Vec::new();
+    for main in all.iter().filter(|file| file.path.contains("/tests/") && file.path.ends_with("/main.rs")) {
+        let folder = main.path.trim_end_matches("main.rs");
+        let name_of = |item: syn::Item| if let syn::Item::Mod(module) = item { Some(module.ident.to_string()) } else { None };
+        let modules: BTreeSet<String> = parsed(main).items.into_iter().filter_map(name_of).collect();
+        for file in &all {
+            let name = file.path.strip_prefix(folder).and_then(|rest| rest.strip_suffix(".rs"));
+            if name.is_some_and(|name| name != "main" && !name.contains('/') && !modules.contains(name)) {
+                forgotten.push(file.path.as_str());
+            }
+        }
+    }
+    assert!(forgotten.is_empty(), "no `mod` in main.rs names them:\n{}", forgotten.join("\n"));
+}

@@ -1,0 +1,41 @@
+//! CP against its definition, by fixpoint; and its place between WCP and HB.
+
+use crate::support::random::{Shape, SplitMix, draw, enumerate, traces};
+use crate::support::relations::{causal_precedence, happens_before, racing, weak_causal_precedence};
+use crate::support::{feed, later, text};
+use rashomon_engine::Cp;
+use rashomon_packed::{Event, Op};
+
+fn check(trace: &[Event]) {
+    let mut cp = Cp::default().keeping_all();
+    feed(&mut cp, trace, 3);
+    let found = later(&cp.found());
+    assert_eq!(found, racing(trace, &causal_precedence(trace)), "CP\n{}", text(trace));
+    assert_eq!(racing(trace, &happens_before(trace)) & !found, 0, "HB races that CP misses\n{}", text(trace));
+    assert_eq!(found & !racing(trace, &weak_causal_precedence(trace)), 0, "CP races that WCP misses\n{}", text(trace));
+}
+
+#[test]
+fn all_small_traces() {
+    let shape = Shape { threads: 2, events: 0, variables: 1, locks: 1, everything: false, regions: false };
+    let alphabet = [(Op::Read, 0), (Op::Write, 0), (Op::Acquire, 0), (Op::Release, 0)];
+    enumerate(&shape, &alphabet, 7, &mut check);
+    let alphabet = [(Op::Write, 0), (Op::Write, 1), (Op::Acquire, 0), (Op::Release, 0), (Op::Acquire, 1), (Op::Release, 1)];
+    enumerate(&Shape { variables: 2, locks: 2, ..shape }, &alphabet, 6, &mut check);
+}
+
+#[test]
+fn drawn_traces() {
+    let mut random = SplitMix(1);
+    for number in 0..traces(60_000) {
+        let shape = Shape {
+            threads: 2 + (number % 3) as u16,
+            events: 8 + (number % 21) as usize,
+            variables: 1 + (number % 3) as u32,
+            locks: 1 + (number % 3) as u32,
+            everything: number % 3 == 0,
+            regions: false,
+        };
+        check(&draw(&mut random, &shape));
+    }
+}

@@ -1,0 +1,12 @@
+//! Predictions against definitions, brute force and other engines, a file for each.
+
+mod atomicity;
+mod classes;
+mod csp;
+mod damaged;
+mod gaps;
+mod maximal;
+mod oracle;
+mod scenarios;
+mod uses;
+mod values;
