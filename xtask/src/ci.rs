@@ -32,8 +32,6 @@ const fn must_not_skip(may_skip: bool, notice: Option<&String>) -> bool {
     !may_skip && notice.is_none()
 }
 
-/// What is tested together, all but what makes the book.
-const MOST: &str = "--workspace --exclude rashomon-book";
 /// Tests whose cases share the programs that they compile, as long as one process runs them: nextest would start one for each.
 const SHARING: &str = "--test programs --test recorded_filter";
 /// All others; `tidy` is a check of its own.
@@ -95,22 +93,21 @@ impl Check {
                 inside.arg(target()?.join("runtime")).args(["--", "--deny", "warnings"]);
                 vec![of(cargo(), "clippy --workspace --all-targets -- --deny warnings"), inside]
             }
-            // With the other tests' packages: features of dependencies follow from what is chosen,
+            // Of the whole workspace, as everything that is not optimised: features of dependencies follow from what is chosen,
             // and with others they would be compiled again.
-            Self::Tidy => vec![of(cargo(), &format!("test {MOST} --test tidy"))],
-            // Its own tests, too: mdBook is not built a second time for them, without being optimised.
-            Self::Book => vec![of(cargo(), "xtask book --html"), of(cargo(), "test --release --package rashomon-book")],
+            Self::Tidy => vec![of(cargo(), "test --workspace --test tidy")],
+            Self::Book => vec![of(cargo(), "xtask book --html")],
             // The tool's build script builds the runtime.
             Self::Build => vec![of(cargo(), "build --release --package rashomon-cli")],
             Self::Test => {
                 let mut commands = if has_nextest() {
                     // One more than there are processors: some wait, for deadlines and for programs that hang.
                     let threads = available_parallelism().map_or(2, NonZeroUsize::get) + 1;
-                    let others = format!("nextest run {MOST} --no-fail-fast --test-threads {threads} --filterset {OTHERS}");
-                    let sharing = format!("test {MOST} --no-fail-fast {SHARING} -- --test-threads {threads}");
-                    vec![of(cargo(), &others), of(cargo(), &sharing), of(cargo(), &format!("test {MOST} --doc"))]
+                    let others = format!("nextest run --workspace --no-fail-fast --test-threads {threads} --filterset {OTHERS}");
+                    let sharing = format!("test --workspace --no-fail-fast {SHARING} -- --test-threads {threads}");
+                    vec![of(cargo(), &others), of(cargo(), &sharing), of(cargo(), "test --workspace --doc")]
                 } else {
-                    vec![of(cargo(), &format!("test {MOST} --no-fail-fast"))]
+                    vec![of(cargo(), "test --workspace --no-fail-fast")]
                 };
                 // Programs that it instruments are compiled and checked by tests of the tool.
                 match plugin::build()? {
@@ -129,7 +126,7 @@ impl Check {
             Self::Assertions => {
                 let runtime = assertions::runtime()?;
                 let test = |tests| {
-                    let mut command = of(cargo(), &format!("test {MOST} {tests}"));
+                    let mut command = of(cargo(), &format!("test --workspace {tests}"));
                     command.env(assertions::VARIABLE, &runtime);
                     command
                 };

@@ -213,7 +213,7 @@ fn a_flood_of_output_costs_no_memory() {
         .replace("#include <pthread.h>", "#include <pthread.h>\n#include <stdio.h>")
         .replace("return 0;\n}\n", &(print + " return 0;\n}\n"));
     place.compile("race", &source);
-    let line = format!("{} check --quiet -- ./race | wc -c", env!("CARGO_BIN_EXE_rashomon"));
+    let line = format!("{} check --quiet --budget 20 -- ./race | wc -c", env!("CARGO_BIN_EXE_rashomon"));
     let count = place.run(place.command("sh", &["-c", &line]));
     assert_eq!(count.out.trim(), (MEGABYTES << 20).to_string(), "{count}");
     assert!(count.err.contains("1 proven"), "{count}");
@@ -235,7 +235,9 @@ fn a_flood_of_accesses_stays_within_the_trace_limit() {
             "x++; static volatile int all[1 << 16]; for (int i = 0; i < 30000000; i++) all[i * 7 & 65535]++;\n",
         ),
     );
-    let ended = place.rashomon(&["check", "--trace-limit", "8", "-o", "store", "--", "./race"]).expect(66, &["1 proven"]);
+    let ended = place
+        .rashomon(&["check", "--budget", "20", "--trace-limit", "8", "-o", "store", "--", "./race"])
+        .expect(66, &["1 proven"]);
     assert!(ended.peak_kilobytes < MOST_KILOBYTES, "{} kB", ended.peak_kilobytes);
     let size: u64 = fs::read_dir(place.path("store/recording-0"))
         .expect("it is there")

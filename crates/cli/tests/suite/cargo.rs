@@ -67,7 +67,7 @@ fn marked(source: &Path) -> Vec<(String, u64)> {
 #[test]
 fn programs_without_races() {
     let place = Place::new();
-    let ended = place.run(cargo(&place, &programs(), "rust", &["test", "--test", "race_free"]));
+    let ended = place.run(cargo(&place, &programs(), "rust", &["test", "--budget", "20", "--test", "race_free"]));
     let ended = ended.expect(0, &["0 proven, 0 predicted", "1 program: 0 proven, 0 predicted"]);
     assert!(ended.out.contains("test result: ok. 21 passed"), "{ended}");
     assert!(!ended.err.contains("not instrumented"), "{ended}");
@@ -78,7 +78,21 @@ fn programs_without_races() {
 #[test]
 fn the_standard_library_as_it_comes() {
     let place = Place::new();
-    let arguments = ["test", "--std", "plain", "--test", "race_free", "--", "once", "channel", "parking", "output", "last_owner"];
+    let arguments = [
+        "test",
+        "--budget",
+        "20",
+        "--std",
+        "plain",
+        "--test",
+        "race_free",
+        "--",
+        "once",
+        "channel",
+        "parking",
+        "output",
+        "last_owner",
+    ];
     let ended = place.run(cargo(&place, &programs(), "rust", &arguments)).expect(
         0,
         &[
@@ -94,7 +108,7 @@ fn the_standard_library_as_it_comes() {
 fn races_of_every_sort() {
     let place = Place::new();
     let ended = place
-        .run(cargo(&place, &programs(), "rust", &["test", "--recordings", "2", "--test", "racy"]))
+        .run(cargo(&place, &programs(), "rust", &["test", "--budget", "40", "--recordings", "2", "--test", "racy"]))
         .expect(66, &["1 program: "]);
     let (_, report) = reported(&place, &ended);
     let marks = marked(&programs().join("tests/racy.rs"));
@@ -122,7 +136,7 @@ fn races_of_every_sort() {
 fn a_bug_in_unsafe_code() {
     for (mangling, name) in [("v0", "<rust_programs::Tally>::add"), ("legacy", "rust_programs::Tally::add")] {
         let place = Place::new();
-        let mut command = cargo(&place, &programs(), "rust", &["test", "--test", "seeded"]);
+        let mut command = cargo(&place, &programs(), "rust", &["test", "--budget", "30", "--test", "seeded"]);
         command.env("RUSTFLAGS", format!("-Zunstable-options -Csymbol-mangling-version={mangling}"));
         let ended = place.run(command).expect(66, &["1 proven, 0 predicted", "proven, co-enabled"]);
         let (store, report) = reported(&place, &ended);
@@ -196,7 +210,9 @@ fn published_crates_with_known_races() {
         ),
         ("bunch", "bunch-0.1.0/src/lib.rs", ["bunch::Bunch<u32>>::get", "bunch::Bunch<u32>>::push"]),
     ] {
-        let ended = place.run(cargo(&place, &folder, "advisory", &["test", "--test", test])).expect(66, &["proven, co-enabled"]);
+        let ended = place
+            .run(cargo(&place, &folder, "advisory", &["test", "--budget", "30", "--test", test]))
+            .expect(66, &["proven, co-enabled"]);
         for needed in [file].iter().chain(&functions) {
             assert!(ended.err.contains(needed), "nothing of `{needed}`; {ended}");
         }
@@ -218,7 +234,7 @@ fn a_published_crate_after_its_correction() {
     let place = Place::new();
     let Some(folder) = advisories(&place, &[("=1.13.0", "=1.13.1")]) else { return };
     place
-        .run(cargo(&place, &folder, "advisory", &["test", "--test", "oneshot"]))
+        .run(cargo(&place, &folder, "advisory", &["test", "--budget", "20", "--test", "oneshot"]))
         .expect(0, &["1 program: 0 proven, 0 predicted"]);
 }
 
@@ -265,7 +281,7 @@ fn what_runs_on_the_host_is_left_alone() {
     );
     let folder = place.path(".");
     let ended = place
-        .run(cargo(&place, &folder, "host", &["test", "--workspace", "--release"]))
+        .run(cargo(&place, &folder, "host", &["test", "--budget", "20", "--workspace", "--release"]))
         .expect(66, &["is not instrumented and runs as it is", "1 proven", " c.c:1:", "2 programs: "]);
     assert_eq!(ended.out.matches("test result: ok. 1 passed").count(), 2, "{ended}");
 }

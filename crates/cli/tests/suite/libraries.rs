@@ -87,7 +87,7 @@ fn count(report: &Value, status: &str) -> usize {
 fn what_a_hidden_lock_orders_is_neither_predicted_nor_proven() {
     let place = Place::new();
     build(&place, "libhidden.so.3", HIDDEN, LOCKED);
-    let everything = ["--budget", "20", "--json", "report.json", "--show", "everything"];
+    let everything = ["--budget", "8", "--json", "report.json", "--show", "everything"];
     for seed in ["1", "2", "3"] {
         let output = format!("store-{seed}");
         let arguments = ["check", "--unseen-calls=off", "--seed", seed, "-o", &output];

@@ -27,7 +27,7 @@ struct Kind {
 /// Its report, stored.
 fn looked_at(kind: &Kind, code: i32) -> Place {
     let place = Place::new();
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports").join(kind.source);
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/reports").join(kind.source);
     let elsewhere = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(kind.source);
     let source =
         fs::read_to_string(&tests).or_else(|_| fs::read_to_string(elsewhere)).expect("the program is part of the sources");
@@ -53,7 +53,7 @@ fn look_at(place: &Place, command: &[&str], golden: Option<&str>, code: i32) {
 fn over_a_library(package: &str, source: &str, build: &str, golden: &str, says: &[&str]) {
     let place = Place::new();
     let library = debian::source(package, &place.path(""));
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports").join(source);
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/reports").join(source);
     fs::copy(program, place.path(source)).unwrap();
     let mut shell = place.command("sh", &["-euc", build]);
     shell.env("CC", env!("CARGO_BIN_EXE_rashomon-cc")).env("L", library.file_name().unwrap());
