@@ -1,7 +1,8 @@
 //! Leads: findings that could still be decided, with what forcing needs to know of each.
 
 use crate::analyse::examine::Examination;
-use crate::check::prove::{Known, may_be_unordered};
+use crate::check::known::Known;
+use crate::check::prove::may_be_unordered;
 use crate::check::pursue::{Pursuit, Pursuits};
 use crate::check::tally::Tally;
 use crate::findings::alike::{self, Cause, Counts};
@@ -135,6 +136,13 @@ impl Gathered {
     pub(crate) fn remember(&mut self, from: &Source, loaded: &LoadedTrace, quantum: u64, has_client: bool) {
         if loaded.turns().len() <= MOST_REMEMBERED {
             self.replays.insert(from.key(), from.schedule(loaded, quantum, has_client));
+        }
+    }
+
+    /// What may be unordered in the recording.
+    pub(crate) fn note(&mut self, lead: &Lead) {
+        if may_be_unordered(&lead.finding) {
+            self.known.entry(lead.from.key()).or_default().note(&lead.finding);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Forcing one finding: `co-enabled` or `deadlocked` by its schedule, else `unordered` by the recorded one.
 
 use crate::analyse::modules::Unseen;
+use crate::check::known::{Known, Replayed};
 use crate::error::PipelineError;
 use crate::findings::atomicity::sources_of;
 use crate::findings::compose::Composer;
@@ -118,45 +119,80 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         session: &Path,
     ) -> Result<bool, PipelineError> {
         let Some(places) = places_of(finding) else { return Ok(false) };
+        known.note(finding);
+        known.widen();
+        let mut proof = recorded.clone();
         for number in 0..self.forcing.times.max(1) {
-            let once;
-            let loaded = match known.replays.get(number as usize) {
-                Some(replayed) => replayed,
-                None if !known.unseen.is_empty() => {
+            let session = if number == 0 { session } else { self.scratch };
+            let narrow = known.narrowed(recorded);
+            let schedule = narrow.as_ref().unwrap_or(recorded);
+            let Some(loaded) = self.replayed(schedule, known, number as usize, session)? else {
+                if !known.unseen.is_empty() {
                     may_have_ordered(finding, &known.unseen);
-                    return Ok(false);
                 }
-                None => {
-                    let session = if number == 0 { session } else { self.scratch };
-                    force(self.program, recorded, session, &self.forcing)?;
-                    self.executions += 1;
-                    let Ok(loaded) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
-                    known.unseen = Unseen::strict(&loaded, self.symbols.trusted());
-                    if !known.unseen.is_empty() {
-                        may_have_ordered(finding, &known.unseen);
-                        return Ok(false);
-                    }
-                    if known.replays.len() == number as usize && loaded.trace.events.len() <= MOST_REMEMBERED {
-                        known.replays.push(loaded);
-                        &known.replays[number as usize]
-                    } else {
-                        once = loaded;
-                        &once
-                    }
-                }
+                return Ok(false);
             };
-            let composer = Composer::new(loaded, self.symbols, recorded.quantum);
-            let Some((first, second)) = unordered_again(&composer, finding, &places) else { return Ok(false) };
-            if number == 0 {
-                finding.sides = [first, second].map(|event| composer.describer.side_before(event)).to_vec();
-                finding.subject = composer.subject_of_pair(first, second).unwrap_or_else(|| finding.subject.clone());
+            let mut is_shown = self.shows_unordered(finding, loaded.get(known), (recorded, &places), number == 0);
+            // Of few places too little may be kept to tell.
+            if !is_shown && narrow.is_some() && !self.forcing.deadline.is_over() {
+                force(self.program, recorded, session, &self.forcing)?;
+                self.executions += 1;
+                let Ok(whole) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
+                is_shown = self.shows_unordered(finding, &whole, (recorded, &places), number == 0);
+            } else if let Some(narrow) = narrow {
+                proof = narrow;
+            }
+            if !is_shown {
+                return Ok(false);
             }
         }
         // The recording was the first execution of that schedule, and showed it, too.
         finding.advance(Trial::Shown { grade: Grade::Unordered, replays: Replays::all(self.forcing.times.max(1)) });
-        finding.schedule = Some(recorded.clone());
+        finding.schedule = Some(proof);
         finding.forget_steps();
         Ok(true)
+    }
+
+    /// A replay of the recording, the one with this number if it is known. `None`: there is none, or threads may have been ordered
+    /// in it by what was not seen.
+    fn replayed(
+        &mut self,
+        schedule: &Schedule,
+        known: &mut Known,
+        number: usize,
+        session: &Path,
+    ) -> Result<Option<Replayed>, PipelineError> {
+        if number < known.replays.len() {
+            return Ok(Some(Replayed::Known(number)));
+        }
+        if !known.unseen.is_empty() {
+            return Ok(None);
+        }
+        force(self.program, schedule, session, &self.forcing)?;
+        self.executions += 1;
+        let Ok(loaded) = load_until(&folder_of(schedule, session), self.forcing.deadline) else { return Ok(None) };
+        known.unseen = Unseen::strict(&loaded, self.symbols.trusted());
+        if !known.unseen.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(known.take(loaded)))
+    }
+
+    /// Whether the pair is in this replay, unordered. `tells`: then the finding is told as it is there.
+    fn shows_unordered(
+        &self,
+        finding: &mut Finding,
+        loaded: &LoadedTrace,
+        (recorded, places): (&Schedule, &[(String, u64); 2]),
+        tells: bool,
+    ) -> bool {
+        let composer = Composer::new(loaded, self.symbols, recorded.quantum);
+        let Some((first, second)) = unordered_again(&composer, finding, places) else { return false };
+        if tells {
+            finding.sides = [first, second].map(|event| composer.describer.side_before(event)).to_vec();
+            finding.subject = composer.subject_of_pair(first, second).unwrap_or_else(|| finding.subject.clone());
+        }
+        true
     }
 
     /// What the recorded execution itself did, again: its schedule is replayed until it shows that, [`REPLAYS`] times at most.
@@ -207,31 +243,6 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         self.shown(schedule, &attempt.outcome, session).is_some_and(|(shown, _)| shown.id == finding.id)
     }
 }
-
-/// What replays of one recorded process have shown, so that no other one need be executed: each finding of it is looked for in
-/// the same ones.
-#[derive(Default)]
-pub struct Known {
-    /// What was not seen in them.
-    unseen: Unseen,
-    /// The first ones, where they are not large.
-    replays: Vec<LoadedTrace>,
-}
-
-impl Known {
-    /// Of the replays in memory.
-    pub(crate) fn events(&self) -> usize {
-        self.replays.iter().map(|replayed| replayed.trace.events.len()).sum()
-    }
-
-    /// The replays.
-    pub(crate) fn forget(&mut self) {
-        self.replays.clear();
-    }
-}
-
-/// Events of a replay that is kept in memory.
-const MOST_REMEMBERED: usize = 1 << 21;
 
 /// How often a proof may be replayed until it comes about again.
 pub(crate) const REPLAYS: u32 = 3;

@@ -357,6 +357,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
                 self.gathered.remember(&from, &loaded, job.settings.record.quantum, job.program.client.is_some());
             }
             for lead in found {
+                self.gathered.note(&lead);
                 // Whether an exit code is wrong is known when all recordings are there.
                 if matches!(lead.exit(), Some(ProgramExit::Code { .. })) {
                     merge(&mut self.gathered.exits, lead);

@@ -39,7 +39,10 @@ const PART: u32 = 4;
 const DETECTED: u64 = 2;
 /// Leads that are expected of one, before the first: recordings have shown most of what there is, so that what they have shown
 /// for sure is forced first.
-const EXPECTED: f64 = 0.2;
+const EXPECTED: f64 = 0.3;
+/// Leads that are expected of the first recording of places between which the detector has just seen races: of many races at
+/// once, and what is recorded of so few places is analysed, and replayed for all of them together, in little time.
+const EXPECTED_OF_SEEN: f64 = 2.0;
 /// Executions under the detector; each may come to other races.
 const DETECTIONS: u32 = 3;
 /// Recordings of its places behind each, at most; and how many in a row may show nothing new.
@@ -159,6 +162,9 @@ impl<S: Symbols + ?Sized> Engine<S> for Detect {
     fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
         if self.is_over || !case.has_lost() {
             return None;
+        }
+        if self.detections > 0 && self.behind == 0 && !self.races.is_empty() {
+            return Some(Expectation::new(EXPECTED_OF_SEEN, case.takes(DETECTED)).offer());
         }
         let expectation = self.expectation.get_or_insert_with(|| Expectation::new(EXPECTED, case.takes(DETECTED)));
         Some(expectation.offer())

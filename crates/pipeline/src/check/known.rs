@@ -1,0 +1,98 @@
+//! Replays of a recording: the same few show all races of it that nothing orders.
+//!
+//! Of a long recording a replay with all plain accesses takes seconds to be written and read, and too much memory to be kept.
+//! Then further ones keep the accesses of those places alone between which a race may be unordered.
+
+use crate::analyse::modules::Unseen;
+use rashomon_event::{Finding, FindingKind, Frame, KeptPlace, Schedule};
+use rashomon_trace::LoadedTrace;
+use std::collections::BTreeSet;
+
+/// Events of a replay that is kept in memory.
+const MOST_REMEMBERED: usize = 1 << 21;
+
+/// What replays of one recorded process have shown, so that no other one need be executed: each finding of it is looked for in
+/// the same ones.
+#[derive(Default)]
+pub struct Known {
+    /// What was not seen in them.
+    pub(super) unseen: Unseen,
+    /// The first ones, where they are not large.
+    pub(super) replays: Vec<LoadedTrace>,
+    /// A replay with all its accesses is too large to be kept: further ones have those of few places alone.
+    is_large: bool,
+    /// Places of what may be unordered in the recording.
+    places: BTreeSet<KeptPlace>,
+    /// Those of `replays`, if they have those of few places alone.
+    kept: BTreeSet<KeptPlace>,
+}
+
+/// One replay.
+pub(super) enum Replayed {
+    /// One of those that are kept.
+    Known(usize),
+    Once(Box<LoadedTrace>),
+}
+
+impl Replayed {
+    pub(super) fn get<'a>(&'a self, known: &'a Known) -> &'a LoadedTrace {
+        match self {
+            Self::Known(number) => &known.replays[*number],
+            Self::Once(loaded) => loaded,
+        }
+    }
+}
+
+impl Known {
+    /// Of the replays in memory.
+    pub(crate) fn events(&self) -> usize {
+        self.replays.iter().map(|replayed| replayed.trace.events.len()).sum()
+    }
+
+    /// The replays.
+    pub(crate) fn forget(&mut self) {
+        self.replays.clear();
+    }
+
+    /// A race that may be unordered in the recording, so that its accesses are in the replays that are made for others.
+    pub(super) fn note(&mut self, finding: &Finding) {
+        if finding.kind == FindingKind::DataRace && self.places.len() < MOST_PLACES {
+            // Where a function of the runtime made an access, its place is further out.
+            let frames = finding.sides.iter().flat_map(|side| side.stack.iter().take(FRAMES));
+            let place = |frame: &Frame| Some(KeptPlace { module: frame.module.clone(), offset: frame.offset.checked_add(1)? });
+            self.places.extend(frames.filter_map(place));
+        }
+    }
+
+    /// Replays that lack a place are of no use for a race there.
+    pub(super) fn widen(&mut self) {
+        if self.is_large && self.kept != self.places {
+            self.replays.clear();
+            self.kept.clone_from(&self.places);
+        }
+    }
+
+    /// One more replay. Where all its accesses are too many, further ones keep those of few places.
+    pub(super) fn take(&mut self, loaded: LoadedTrace) -> Replayed {
+        if loaded.trace.events.len() > MOST_REMEMBERED {
+            self.is_large = true;
+            return Replayed::Once(Box::new(loaded));
+        }
+        if self.is_large {
+            self.kept.clone_from(&self.places);
+        }
+        self.replays.push(loaded);
+        Replayed::Known(self.replays.len() - 1)
+    }
+
+    /// The schedule of further replays, if they keep the accesses of few places alone.
+    pub(super) fn narrowed(&self, recorded: &Schedule) -> Option<Schedule> {
+        let is_narrow = self.is_large && recorded.kept.is_empty() && !self.places.is_empty();
+        is_narrow.then(|| Schedule { kept: self.places.iter().cloned().collect(), ..recorded.clone() })
+    }
+}
+
+/// Frames of an access that may be its place.
+const FRAMES: usize = 3;
+/// Places that replays of a recording keep.
+const MOST_PLACES: usize = 1 << 10;
