@@ -134,7 +134,7 @@ pub struct Schedule {
     /// `None`: the schedule is for the initial process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
-    /// Of a recording that kept no other plain accesses: executions of this schedule keep no others, either. Empty: all are kept.
+    /// The plain accesses of these places alone are kept by executions of this schedule. Empty: all are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptPlace>,
 }

@@ -56,7 +56,7 @@ impl Known {
 
     /// A race that may be unordered in the recording, so that its accesses are in the replays that are made for others.
     pub(super) fn note(&mut self, finding: &Finding) {
-        if finding.kind == FindingKind::DataRace && self.places.len() < MOST_PLACES {
+        if finding.kind == FindingKind::DataRace && self.places.len() + 2 * FRAMES <= MOST_PLACES {
             // Where a function of the runtime made an access, its place is further out.
             let frames = finding.sides.iter().flat_map(|side| side.stack.iter().take(FRAMES));
             let place = |frame: &Frame| Some(KeptPlace { module: frame.module.clone(), offset: frame.offset.checked_add(1)? });
@@ -94,5 +94,67 @@ impl Known {
 
 /// Frames of an access that may be its place.
 const FRAMES: usize = 3;
-/// Places that replays of a recording keep.
+/// Places that replays of a recording keep: as many as the runtime heeds.
 const MOST_PLACES: usize = 1 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::Known;
+    use crate::findings::identity::finding_id;
+    use rashomon_event::{Evidence, Finding, FindingKind, Frame, Goal, Schedule, Side};
+
+    fn race(offsets: [u64; 2]) -> Finding {
+        let side = |offset| Side {
+            thread: "0".into(),
+            action: "write of 4 bytes".into(),
+            stack: vec![Frame { module: "program".into(), offset, ..Frame::default() }],
+            held: Vec::new(),
+            created_at: Vec::new(),
+        };
+        let id = finding_id(FindingKind::DataRace, offsets.map(|offset| offset.to_string()).into());
+        Finding { sides: offsets.map(side).into(), ..Finding::suspected(FindingKind::DataRace, Evidence::HappensBefore, id) }
+    }
+
+    fn recorded() -> Schedule {
+        Schedule {
+            version: 1,
+            modules: Vec::new(),
+            threads: Vec::new(),
+            turns: Vec::new(),
+            goal: Goal::None,
+            quantum: 0,
+            unseen_calls: false,
+            surroundings: None,
+            kept: Vec::new(),
+        }
+    }
+
+    fn offsets(schedule: &Schedule) -> Vec<u64> {
+        schedule.kept.iter().map(|place| place.offset).collect()
+    }
+
+    #[test]
+    fn replays_keep_everything_until_one_is_large_and_then_the_places_of_all_races() {
+        let mut known = Known::default();
+        known.note(&race([10, 20]));
+        known.note(&race([20, 30]));
+        assert!(known.narrowed(&recorded()).is_none());
+        known.is_large = true;
+        // Stacks tell calls, and recordings where they return to.
+        assert_eq!(offsets(&known.narrowed(&recorded()).unwrap()), [11, 21, 31]);
+        let of_places = Schedule { kept: known.places.iter().take(1).cloned().collect(), ..recorded() };
+        assert!(known.narrowed(&of_places).is_none(), "these replays are narrow by themselves");
+    }
+
+    #[test]
+    fn a_race_at_another_place_needs_other_replays() {
+        let mut known = Known { is_large: true, ..Known::default() };
+        known.note(&race([10, 20]));
+        known.widen();
+        assert_eq!(known.kept, known.places);
+        known.note(&race([20, 40]));
+        assert_ne!(known.kept, known.places);
+        known.widen();
+        assert_eq!((known.kept.len(), known.replays.len()), (3, 0));
+    }
+}
