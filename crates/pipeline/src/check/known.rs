@@ -100,8 +100,7 @@ const MOST_PLACES: usize = 1 << 10;
 #[cfg(test)]
 mod tests {
     use super::Known;
-    use crate::findings::identity::finding_id;
-    use rashomon_event::{Evidence, Finding, FindingKind, Frame, Goal, Schedule, Side};
+    use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Goal, Schedule, Side};
 
     fn race(offsets: [u64; 2]) -> Finding {
         let side = |offset| Side {
@@ -111,7 +110,7 @@ mod tests {
             held: Vec::new(),
             created_at: Vec::new(),
         };
-        let id = finding_id(FindingKind::DataRace, offsets.map(|offset| offset.to_string()).into());
+        let id = FindingId::new("race-00000000").unwrap();
         Finding { sides: offsets.map(side).into(), ..Finding::suspected(FindingKind::DataRace, Evidence::HappensBefore, id) }
     }
 

@@ -153,8 +153,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         Ok(true)
     }
 
-    /// A replay of the recording, the one with this number if it is known. `None`: there is none, or threads may have been ordered
-    /// in it by what was not seen.
+    /// A replay of the recording, the one with this number if it is known. `None`: there is none, or what was not seen may have
+    /// ordered threads in it.
     fn replayed(
         &mut self,
         schedule: &Schedule,
