@@ -16,9 +16,9 @@ const MOST_REMEMBERED: usize = 1 << 21;
 #[derive(Default)]
 pub struct Known {
     /// What was not seen in them.
-    pub(super) unseen: Unseen,
+    pub(crate) unseen: Unseen,
     /// The first ones, where they are not large.
-    pub(super) replays: Vec<LoadedTrace>,
+    pub(crate) replays: Vec<LoadedTrace>,
     /// A replay with all its accesses is too large to be kept: further ones have those of few places alone.
     is_large: bool,
     /// Places of what may be unordered in the recording.
@@ -28,14 +28,14 @@ pub struct Known {
 }
 
 /// One replay.
-pub(super) enum Replayed {
+pub(crate) enum Replayed {
     /// One of those that are kept.
     Known(usize),
     Once(Box<LoadedTrace>),
 }
 
 impl Replayed {
-    pub(super) fn get<'a>(&'a self, known: &'a Known) -> &'a LoadedTrace {
+    pub(crate) fn get<'a>(&'a self, known: &'a Known) -> &'a LoadedTrace {
         match self {
             Self::Known(number) => &known.replays[*number],
             Self::Once(loaded) => loaded,
@@ -55,7 +55,7 @@ impl Known {
     }
 
     /// A race that may be unordered in the recording, so that its accesses are in the replays that are made for others.
-    pub(super) fn note(&mut self, finding: &Finding) {
+    pub(crate) fn note(&mut self, finding: &Finding) {
         if finding.kind == FindingKind::DataRace && self.places.len() + 2 * FRAMES <= MOST_PLACES {
             // Where a function of the runtime made an access, its place is further out.
             let frames = finding.sides.iter().flat_map(|side| side.stack.iter().take(FRAMES));
@@ -65,7 +65,7 @@ impl Known {
     }
 
     /// Replays that lack a place are of no use for a race there.
-    pub(super) fn widen(&mut self) {
+    pub(crate) fn widen(&mut self) {
         if self.is_large && self.kept != self.places {
             self.replays.clear();
             self.kept.clone_from(&self.places);
@@ -73,7 +73,7 @@ impl Known {
     }
 
     /// One more replay. Where all its accesses are too many, further ones keep those of few places.
-    pub(super) fn take(&mut self, loaded: LoadedTrace) -> Replayed {
+    pub(crate) fn take(&mut self, loaded: LoadedTrace) -> Replayed {
         if loaded.trace.events.len() > MOST_REMEMBERED {
             self.is_large = true;
             return Replayed::Once(Box::new(loaded));
@@ -86,7 +86,7 @@ impl Known {
     }
 
     /// The schedule of further replays, if they keep the accesses of few places alone.
-    pub(super) fn narrowed(&self, recorded: &Schedule) -> Option<Schedule> {
+    pub(crate) fn narrowed(&self, recorded: &Schedule) -> Option<Schedule> {
         let is_narrow = self.is_large && recorded.kept.is_empty() && !self.places.is_empty();
         is_narrow.then(|| Schedule { kept: self.places.iter().cloned().collect(), ..recorded.clone() })
     }
