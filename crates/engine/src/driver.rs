@@ -32,7 +32,7 @@ use thiserror::Error;
 /// Events that are handed to workers together.
 const CHUNK: usize = 32 * BLOCK;
 /// Events between two looks at the memory that tables on disk take.
-const FROM_DISK: usize = 64;
+const FROM_DISK: usize = 128;
 /// Chunks that may wait for a worker.
 const WAITING: usize = 4;
 
