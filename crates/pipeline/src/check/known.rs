@@ -59,8 +59,7 @@ impl Known {
         if finding.kind == FindingKind::DataRace && self.places.len() + 2 * FRAMES <= MOST_PLACES {
             // Where a function of the runtime made an access, its place is further out.
             let frames = finding.sides.iter().flat_map(|side| side.stack.iter().take(FRAMES));
-            let place = |frame: &Frame| Some(KeptPlace { module: frame.module.clone(), offset: frame.offset.checked_add(1)? });
-            self.places.extend(frames.filter_map(place));
+            self.places.extend(frames.filter_map(place_of));
         }
     }
 
@@ -92,8 +91,13 @@ impl Known {
     }
 }
 
-/// Frames of an access that may be its place.
-const FRAMES: usize = 3;
+/// Where recordings have an access whose innermost frame this is: frames tell the call, and recordings where it returns to.
+pub(crate) fn place_of(frame: &Frame) -> Option<KeptPlace> {
+    Some(KeptPlace { module: frame.module.clone(), offset: frame.offset.checked_add(1)? })
+}
+
+/// Frames of an access that may be its place: where a function of the runtime made it, the place is further out.
+pub(crate) const FRAMES: usize = 3;
 /// Places that replays of a recording keep: as many as the runtime heeds.
 const MOST_PLACES: usize = 1 << 10;
 

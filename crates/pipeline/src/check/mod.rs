@@ -2,7 +2,7 @@
 
 pub mod budget;
 pub mod dependences;
-mod known;
+pub(crate) mod known;
 pub mod leads;
 mod learning;
 pub mod novelty;

@@ -121,34 +121,37 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         let Some(places) = places_of(finding) else { return Ok(false) };
         known.note(finding);
         known.widen();
-        let mut proof = recorded.clone();
+        // The schedule that keeps few places, where it showed the pair; and whether it once did not.
+        let (mut shown_by_few, mut needs_all) = (None, false);
         for number in 0..self.forcing.times.max(1) {
             let session = if number == 0 { session } else { self.scratch };
             let narrow = known.narrowed(recorded);
             let schedule = narrow.as_ref().unwrap_or(recorded);
             let Some(loaded) = self.replayed(schedule, known, number as usize, session)? else {
-                if !known.unseen.is_empty() {
-                    may_have_ordered(finding, &known.unseen);
-                }
+                may_have_ordered(finding, &known.unseen);
                 return Ok(false);
             };
-            let mut is_shown = self.shows_unordered(finding, loaded.get(known), (recorded, &places), number == 0);
-            // Of few places too little may be kept to tell.
-            if !is_shown && narrow.is_some() && !self.forcing.deadline.is_over() {
-                force(self.program, recorded, session, &self.forcing)?;
-                self.executions += 1;
-                let Ok(whole) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
-                is_shown = self.shows_unordered(finding, &whole, (recorded, &places), number == 0);
-            } else if let Some(narrow) = narrow {
-                proof = narrow;
+            if self.shows_unordered(finding, loaded.get(known), (recorded, &places), number == 0) {
+                shown_by_few = narrow.or(shown_by_few);
+                continue;
             }
-            if !is_shown {
+            // Of few places too little may be kept to tell: then of all.
+            if narrow.is_none() || self.forcing.deadline.is_over() {
                 return Ok(false);
             }
+            let Some(whole) = self.replay(recorded, known, session)? else {
+                may_have_ordered(finding, &known.unseen);
+                return Ok(false);
+            };
+            if !self.shows_unordered(finding, &whole, (recorded, &places), number == 0) {
+                return Ok(false);
+            }
+            needs_all = true;
         }
+        let by_few = shown_by_few.filter(|_| !needs_all);
         // The recording was the first execution of that schedule, and showed it, too.
         finding.advance(Trial::Shown { grade: Grade::Unordered, replays: Replays::all(self.forcing.times.max(1)) });
-        finding.schedule = Some(proof);
+        finding.schedule = Some(by_few.unwrap_or_else(|| recorded.clone()));
         finding.forget_steps();
         Ok(true)
     }
@@ -168,14 +171,16 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         if !known.unseen.is_empty() {
             return Ok(None);
         }
+        Ok(self.replay(schedule, known, session)?.map(|loaded| known.take(loaded)))
+    }
+
+    /// One more replay; `None` as above.
+    fn replay(&mut self, schedule: &Schedule, known: &mut Known, session: &Path) -> Result<Option<LoadedTrace>, PipelineError> {
         force(self.program, schedule, session, &self.forcing)?;
         self.executions += 1;
         let Ok(loaded) = load_until(&folder_of(schedule, session), self.forcing.deadline) else { return Ok(None) };
         known.unseen = Unseen::strict(&loaded, self.symbols.trusted());
-        if !known.unseen.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(known.take(loaded)))
+        Ok(known.unseen.is_empty().then_some(loaded))
     }
 
     /// Whether the pair is in this replay, unordered. `tells`: then the finding is told as it is there.
@@ -422,6 +427,9 @@ fn shows_misuse(loaded: &LoadedTrace, finding: &Finding) -> bool {
 
 /// Whether it makes sense to look for the pair in the recorded execution.
 fn may_have_ordered(finding: &mut Finding, unseen: &Unseen) {
+    if unseen.is_empty() {
+        return;
+    }
     let all: Vec<&str> = unseen.all().map(String::as_str).collect();
     finding.notes.push(format!("what is not seen may have ordered the accesses: {}", all.join(", ")));
     finding.unseen = unseen.libraries.clone();

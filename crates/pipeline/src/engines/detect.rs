@@ -9,6 +9,7 @@
 //! and no recording shows again is counted and not told: it would be neither proven nor predicted, and libraries without
 //! instrumentation may have ordered it.
 
+use crate::check::known::{FRAMES, place_of};
 use crate::check::leads::is_proven;
 use crate::check::plan::Next;
 use crate::check::prove::may_be_unordered;
@@ -49,8 +50,6 @@ const DETECTIONS: u32 = 3;
 const MOST: u32 = 4;
 const FRUITLESS: u32 = 2;
 const POLICIES: [Policy; 3] = [Policy::Random, Policy::Pct, Policy::RoundRobin];
-/// Frames of an access that may be its place: where a function of the runtime made it, the place is further out.
-const FRAMES: usize = 3;
 /// Bytes of reports that are read.
 const LARGEST: u64 = 64 << 20;
 
@@ -249,10 +248,7 @@ fn innermost(stack: &Value) -> Option<Vec<KeptPlace>> {
 /// Of a race.
 fn places_of(finding: &Finding) -> Option<[KeptPlace; 2]> {
     let [first, second] = finding.sides.as_slice() else { return None };
-    let place = |side: &rashomon_event::Side| {
-        let frame = side.stack.first()?;
-        Some(KeptPlace { module: frame.module.clone(), offset: frame.offset.checked_add(1)? })
-    };
+    let place = |side: &rashomon_event::Side| side.stack.first().and_then(place_of);
     let places = [place(first)?, place(second)?];
     (finding.kind == FindingKind::DataRace).then(|| sorted(places))
 }
