@@ -74,7 +74,7 @@ impl LockState {
 struct Run {
     /// Per thread, how many of its events have run.
     done: Vec<usize>,
-    /// Per event of the trace, its place in the order; `u32::MAX` if it has not run.
+    /// Per event of the trace, its place in the order, counted from 1; 0 if it has not run. What is 0 costs no memory.
     place: Vec<u32>,
     locks: HashMap<Address, LockState>,
     counts: HashMap<Address, u64>,
@@ -82,7 +82,7 @@ struct Run {
 
 impl Run {
     fn ran(&self, event: EventIndex) -> bool {
-        self.place[event.index()] != u32::MAX
+        self.place[event.index()] != 0
     }
 }
 
@@ -101,13 +101,13 @@ impl<'t> Checker<'t> {
         }
         let mut run = Run {
             done: vec![0; self.facts.threads.len()],
-            place: vec![u32::MAX; self.trace.events.len()],
+            place: vec![0; self.trace.events.len()],
             locks: HashMap::new(),
             counts: self.facts.initial_count.clone(),
         };
-        for (place, &index) in witness.order.iter().enumerate() {
+        for (place, &index) in (1..).zip(&witness.order) {
             self.step(&mut run, index)?;
-            run.place[index.index()] = place as u32;
+            run.place[index.index()] = place;
         }
         for &goal in &goals {
             self.goal_is_next(&run, goal)?;
@@ -132,7 +132,9 @@ impl<'t> Checker<'t> {
             return Err(Rejection::NotAPrefix { event: index, thread, expected: events.get(*done).copied() });
         }
         *done += 1;
-        if let Some(fork) = self.facts.fork[thread.index()]
+        // What has run stays so: the thread's first event alone can be too early.
+        let is_first = *done == 1;
+        if let Some(fork) = self.facts.fork[thread.index()].filter(|_| is_first)
             && !run.ran(fork)
         {
             return Err(Rejection::BeforeFork { event: index, thread, fork });

@@ -227,13 +227,15 @@ impl ReadsFrom {
     /// that is known, the value; unless nothing that happens, or is next, depends on it.
     pub fn kept_by(&self, trace: &Trace, order: &[EventIndex], goals: &[EventIndex]) -> bool {
         let (mut memory, has_values, has_uses) = (self.initial(), trace.has_values(), !trace.uses.is_empty());
-        let ran: HashSet<EventIndex> = if has_uses { order.iter().copied().collect() } else { HashSet::new() };
+        let mut ran = vec![false; if has_uses { trace.events.len() } else { 0 }];
+        order.iter().filter(|_| has_uses).for_each(|index| ran[index.index()] = true);
         // Writes that need not write what they wrote.
         let mut others_values: HashSet<u32> = HashSet::new();
+        let mut others = Vec::new();
         order.iter().filter(|index| self.page_of[index.index()] != NONE).all(|&index| {
             let expected = self.of(index);
             let (mut seen, mut same) = (0, true);
-            let mut others = Vec::new();
+            others.clear();
             self.step(trace, index, &mut memory, |run| {
                 same &= expected.get(seen) == Some(&run);
                 seen += 1;
@@ -247,7 +249,7 @@ impl ReadsFrom {
             let is_free = |one: &&ReadUse| {
                 let thread = trace.event(index).thread;
                 let is_late = |first: EventIndex| goals.iter().any(|&goal| trace.event(goal).thread == thread && goal >= first);
-                !one.first.is_some_and(|first| ran.contains(&first) || is_late(first))
+                !one.first.is_some_and(|first| ran.get(first.index()).is_some_and(|ran| *ran) || is_late(first))
             };
             let free = if is_kept { None } else { trace.use_of(index).filter(is_free) };
             others_values.extend(free.iter().flat_map(|one| one.written.iter().map(|write| write.0)));

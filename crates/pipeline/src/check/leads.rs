@@ -259,7 +259,14 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
             tally.set_aside = tally.set_aside.max(looked_at - MOST_OF_ONE_RECORDING);
             continue;
         }
-        let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());
+        let finding = composer.described(&analysed.candidate);
+        let cause = Cause::of(&finding, &analysed.candidate, &loaded.trace);
+        if counts.count(cause) >= alike::TAKEN {
+            tally.alike.insert(finding.id);
+            continue;
+        }
+        tally.alike.remove(&finding.id);
+        let mut finding = composer.with_witness(finding, analysed.witness.as_ref());
         if analysed.despite_calls {
             composer.doubt(&mut finding);
         }
@@ -267,14 +274,8 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         finding
             .notes
             .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
-        let cause = Cause::of(&finding, &analysed.candidate, &loaded.trace);
-        if counts.count(cause) < alike::TAKEN {
-            tally.alike.remove(&finding.id);
-            let came = analysed.candidate.kind.goals().iter().map(|goal| composer.describer.events_before(*goal)).sum();
-            lead(finding, None, (cause, came));
-        } else {
-            tally.alike.insert(finding.id);
-        }
+        let came = analysed.candidate.kind.goals().iter().map(|goal| composer.describer.events_before(*goal)).sum();
+        lead(finding, None, (cause, came));
     }
     // Where the two race that is the cause.
     for record in

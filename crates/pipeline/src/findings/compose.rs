@@ -54,6 +54,11 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
 
     /// The finding before anything is forced, and (in a note) why it cannot be.
     pub fn of_candidate(&self, candidate: &Candidate, witness: Option<&Witness>) -> Finding {
+        self.with_witness(self.described(candidate), witness)
+    }
+
+    /// The finding as the trace has it, with no schedule yet.
+    pub(crate) fn described(&self, candidate: &Candidate) -> Finding {
         let trace = self.trace();
         let kind = match candidate.kind {
             CandidateKind::Race { .. } => FindingKind::DataRace,
@@ -82,6 +87,16 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             }
             CandidateKind::Deadlock { locks, .. } => self.lock_list(&locks.iter().flatten().copied().collect::<Vec<_>>()),
         };
+        Finding {
+            subject,
+            sides: goals.iter().map(|goal| self.side_of_goal(candidate, *goal)).collect(),
+            occurrences: candidate.occurrences,
+            ..Finding::suspected(kind, candidate.evidence, finding_id(kind, places))
+        }
+    }
+
+    /// What a witness adds: the schedule, and what it is worth.
+    pub(crate) fn with_witness(&self, finding: Finding, witness: Option<&Witness>) -> Finding {
         let mut notes = Vec::new();
         let plan = witness.and_then(|witness| match self.planner.plan(witness) {
             Ok(plan) => Some(plan),
@@ -91,22 +106,20 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             }
         });
         // Without values nothing is known about what other schedules would read.
-        let causal =
-            trace.mode == Mode::Serial && !self.thinned && witness.is_some_and(|witness| witness.level == WitnessLevel::Causal);
+        let causal = self.trace().mode == Mode::Serial
+            && !self.thinned
+            && witness.is_some_and(|witness| witness.level == WitnessLevel::Causal);
         let sound = causal && self.unseen.is_empty();
         let (steps, earlier_steps) = plan.as_ref().map_or_else(Default::default, |plan| self.steps(plan));
         Finding {
             verdict: if sound { Verdict::Predicted } else { Verdict::Suspected },
             witness_level: witness.map(|witness| witness.level),
-            subject,
-            sides: goals.iter().map(|goal| self.side_of_goal(candidate, *goal)).collect(),
             steps,
             earlier_steps,
             schedule: plan.map(|plan| plan.schedule),
             unseen: if causal { self.unseen.libraries.clone() } else { Vec::new() },
             notes,
-            occurrences: candidate.occurrences,
-            ..Finding::suspected(kind, candidate.evidence, finding_id(kind, places))
+            ..finding
         }
     }
 

@@ -23,6 +23,10 @@ pub struct Describer<'a, S: ?Sized> {
     objects: &'a SyncObjects,
     symbols: &'a S,
     pub(crate) by_thread: Vec<Vec<EventIndex>>,
+    /// By thread, its events that take a lock or give one back.
+    locking: Vec<Vec<EventIndex>>,
+    /// The event that made each thread.
+    made_by: HashMap<ThreadId, EventIndex>,
     pub(crate) members: RefCell<Known>,
     pub(crate) locals: RefCell<KnownLocals>,
     pub(crate) frames: HashMap<(ThreadId, ContextId), FrameRecord>,
@@ -33,11 +37,20 @@ pub struct Describer<'a, S: ?Sized> {
 impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     pub fn new(trace: &'a Trace, objects: &'a SyncObjects, symbols: &'a S) -> Self {
         let mut by_thread = vec![Vec::new(); trace.threads.len()];
+        let mut locking = by_thread.clone();
+        let mut made_by = HashMap::new();
         for index in trace.indices() {
-            by_thread[trace.event(index).thread.index()].push(index);
+            let event = trace.event(index);
+            by_thread[event.thread.index()].push(index);
+            if lock_of(event).is_some() {
+                locking[event.thread.index()].push(index);
+            }
+            if let EventKind::Fork { child } = event.kind {
+                made_by.entry(child).or_insert(index);
+            }
         }
-        let (members, locals) = Default::default();
-        Self { trace, objects, symbols, by_thread, members, locals, frames: HashMap::new(), about_to: Vec::new() }
+        let (members, locals, frames, about_to) = Default::default();
+        Self { trace, objects, symbols, by_thread, locking, made_by, members, locals, frames, about_to }
     }
 
     /// With what is known of frames on stacks.
@@ -102,9 +115,8 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     /// Where the thread was created; empty for the initial thread.
     pub fn creation(&self, thread: ThreadId) -> Vec<Frame> {
         let Some(parent) = self.trace.thread(thread).parent else { return Vec::new() };
-        let created =
-            |event: &&EventIndex| matches!(self.trace.event(**event).kind, EventKind::Fork { child } if child == thread);
-        match self.by_thread.get(parent.index()).and_then(|events| events.iter().find(created)) {
+        let is_parents = |index: &&EventIndex| self.trace.event(**index).thread == parent;
+        match self.made_by.get(&thread).filter(is_parents) {
             Some(index) => {
                 let event = self.trace.event(*index);
                 let mut stack = self.stack(event.site, event.context);
@@ -134,18 +146,18 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     /// Locks held by the thread right before `until` (or at its last event), oldest first, with their acquisitions.
     pub fn held(&self, thread: ThreadId, until: Option<EventIndex>) -> Vec<(Address, EventIndex)> {
         let mut held: Vec<(Address, EventIndex)> = Vec::new();
-        for &index in self.by_thread.get(thread.index()).map_or(&[][..], Vec::as_slice) {
+        for &index in self.locking.get(thread.index()).map_or(&[][..], Vec::as_slice) {
             if until.is_some_and(|until| index >= until) {
                 break;
             }
-            match self.trace.event(index).kind {
-                EventKind::Acquire { lock, .. } | EventKind::WaitEnd { mutex: lock, .. } => held.push((lock, index)),
-                EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } => {
+            match lock_of(self.trace.event(index)) {
+                Some((lock, true)) => held.push((lock, index)),
+                Some((lock, false)) => {
                     if let Some(at) = held.iter().rposition(|(other, _)| *other == lock) {
                         held.remove(at);
                     }
                 }
-                _ => {}
+                None => {}
             }
         }
         held
@@ -365,6 +377,15 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
 
     pub fn trace(&self) -> &'a Trace {
         self.trace
+    }
+}
+
+/// The lock that an event takes (`true`) or gives back.
+const fn lock_of(event: &Event) -> Option<(Address, bool)> {
+    match event.kind {
+        EventKind::Acquire { lock, .. } | EventKind::WaitEnd { mutex: lock, .. } => Some((lock, true)),
+        EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } => Some((lock, false)),
+        _ => None,
     }
 }
 

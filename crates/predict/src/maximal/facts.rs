@@ -3,10 +3,10 @@
 use super::Values;
 use super::values::Source;
 use crate::index::Index;
-use rashomon_event::{Address, Deadline, EventIndex, EventKind, ReadUse, SiteId};
+use rashomon_event::{Access, Address, Deadline, EventIndex, EventKind, ReadUse, SiteId};
 use rashomon_order::{SharedMemory, initial_counts};
-use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Bytes of a granule, one bit each.
 pub type Bytes = u8;
@@ -50,10 +50,18 @@ pub struct Facts<'a, 't> {
     /// What the trace says of uses of reads counts.
     heeds_uses: bool,
     pub granules: Vec<Granule>,
-    reads: FxHashMap<EventIndex, Vec<Read>>,
-    writes: FxHashMap<EventIndex, Vec<(u32, Bytes)>>,
+    /// By event, its number among those that touch shared memory, or [`NONE`].
+    numbers: Vec<u32>,
+    /// By that number, where its reads and its writes begin; and where the last ones end.
+    begins: Vec<(u32, u32)>,
+    reads: Vec<Read>,
+    writes: Vec<(u32, Bytes)>,
+    /// By thread, the positions of its events of which a slice has to know more than the order.
+    pub told: Vec<Vec<u32>>,
     pub semaphores: BTreeMap<Address, Semaphore>,
 }
+
+const NONE: u32 = u32::MAX;
 
 pub fn each(bytes: Bytes) -> impl Iterator<Item = usize> {
     (0..8).filter(move |byte| bytes >> byte & 1 == 1)
@@ -91,8 +99,11 @@ impl<'a, 't> Facts<'a, 't> {
             values,
             heeds_uses: false,
             granules: vec![Granule::default(); memory.len()],
-            reads: FxHashMap::default(),
-            writes: FxHashMap::default(),
+            numbers: vec![NONE; index.trace.events.len()],
+            begins: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            told: vec![Vec::new(); index.threads.len()],
             semaphores: BTreeMap::new(),
         };
         for (address, initial) in initial_counts(index.trace) {
@@ -103,18 +114,39 @@ impl<'a, 't> Facts<'a, 't> {
         for event in events.by_ref() {
             facts.event(event, &mut last);
         }
+        facts.begins.push((facts.reads.len() as u32, facts.writes.len() as u32));
         (!events.was_cut()).then_some(facts)
     }
 
     fn event(&mut self, event: EventIndex, last: &mut [[Option<EventIndex>; 8]]) {
         let trace = self.index.trace;
+        let begin = (self.reads.len() as u32, self.writes.len() as u32);
+        let mut told = trace.use_of(event).is_some();
         match trace.event(event).kind {
             EventKind::Post { semaphore } => self.semaphores.entry(semaphore).or_default().posts.push(event),
-            EventKind::Take { semaphore } => self.semaphores.entry(semaphore).or_default().takes.push(event),
+            EventKind::Take { semaphore } => {
+                self.semaphores.entry(semaphore).or_default().takes.push(event);
+                told = true;
+            }
             _ => {}
         }
-        let Some(access) = trace.event(event).access() else { return };
-        for (address, granule, bytes) in self.memory.placed_granules(&access) {
+        if let Some(access) = trace.event(event).access() {
+            self.access(event, &access, last);
+        }
+        if begin != (self.reads.len() as u32, self.writes.len() as u32) {
+            self.numbers[event.index()] = self.begins.len() as u32;
+            self.begins.push(begin);
+            told = true;
+        }
+        if told {
+            let (thread, at) = self.index.place(event);
+            self.told[thread as usize].push(at);
+        }
+    }
+
+    fn access(&mut self, event: EventIndex, access: &Access, last: &mut [[Option<EventIndex>; 8]]) {
+        let trace = self.index.trace;
+        for (address, granule, bytes) in self.memory.placed_granules(access) {
             self.granules[granule].address = address;
             if access.class.reads() {
                 let mut left = bytes;
@@ -122,8 +154,7 @@ impl<'a, 't> Facts<'a, 't> {
                     let writer = last[granule][left.trailing_zeros() as usize];
                     let same = each(left).filter(|&byte| last[granule][byte] == writer).fold(0, |mask, byte| mask | 1 << byte);
                     left &= !same;
-                    let read = Read { granule: granule as u32, bytes: same, writer };
-                    self.reads.entry(event).or_default().push(read);
+                    self.reads.push(Read { granule: granule as u32, bytes: same, writer });
                     if writer.is_none() {
                         for byte in each(same) {
                             let value = self.values.and_then(|values| values.initial(trace, event, address + byte as u64));
@@ -136,7 +167,7 @@ impl<'a, 't> Facts<'a, 't> {
             if access.class.writes() {
                 self.found(event, granule, bytes, &last[granule]);
                 self.granules[granule].writes.push(Write { event, bytes });
-                self.writes.entry(event).or_default().push((granule as u32, bytes));
+                self.writes.push((granule as u32, bytes));
                 each(bytes).for_each(|byte| last[granule][byte] = Some(event));
             }
         }
@@ -152,18 +183,25 @@ impl<'a, 't> Facts<'a, 't> {
         }
     }
 
+    /// Where the reads and the writes of an event begin and end.
+    fn spans(&self, event: EventIndex) -> Option<[Range<usize>; 2]> {
+        let number = self.numbers[event.index()];
+        let [begin, end] = *self.begins.get(number as usize..)?.first_chunk()?;
+        Some([begin.0 as usize..end.0 as usize, begin.1 as usize..end.1 as usize])
+    }
+
     /// What an event reads of shared memory.
     pub fn reads(&self, event: EventIndex) -> &[Read] {
-        self.reads.get(&event).map_or(&[], Vec::as_slice)
+        self.spans(event).map_or(&[], |[reads, _]| &self.reads[reads])
     }
 
     /// The granules and bytes that it writes there.
     pub fn writes(&self, event: EventIndex) -> &[(u32, Bytes)] {
-        self.writes.get(&event).map_or(&[], Vec::as_slice)
+        self.spans(event).map_or(&[], |[_, writes]| &self.writes[writes])
     }
 
     pub fn is_shared(&self, event: EventIndex) -> bool {
-        self.reads.contains_key(&event) || self.writes.contains_key(&event)
+        self.numbers[event.index()] != NONE
     }
 
     /// Whether a read sees what it saw if it sees these of its bytes from `writer`.
@@ -186,9 +224,10 @@ impl<'a, 't> Facts<'a, 't> {
 
     /// Where these granules are read and written.
     pub fn sites_of(&self, granules: &BTreeSet<u32>) -> BTreeSet<SiteId> {
-        let reads = self.reads.iter().filter(|(_, reads)| reads.iter().any(|read| granules.contains(&read.granule)));
+        let reads =
+            self.index.trace.indices().filter(|&event| self.reads(event).iter().any(|read| granules.contains(&read.granule)));
         let writes = granules.iter().flat_map(|&granule| &self.granules[granule as usize].writes);
-        let events = reads.map(|(&event, _)| event).chain(writes.map(|write| write.event));
+        let events = reads.chain(writes.map(|write| write.event));
         events.map(|event| self.index.trace.event(event).site).collect()
     }
 

@@ -31,7 +31,7 @@ use crate::regroup::{Order, regroup};
 use encode::{Encoding, TooLarge};
 use rashomon_event::{Deadline, EventIndex};
 use rashomon_sat::{Answer, Model, Problem, Statistics, proof};
-use slice::MOST_LOOKS;
+use slice::{MOST_LOOKS, Most};
 use std::collections::BTreeSet;
 
 /// Where any value may be the right one: writes that reads are compared with, by the most events of a slice.
@@ -56,6 +56,10 @@ impl Default for Limits {
 
 impl Limits {
     pub const NONE: Self = Self { events: usize::MAX, rounds: usize::MAX, conflicts: u64::MAX };
+
+    const fn slice(&self) -> Most {
+        Most { events: self.events, looks: MOST_LOOKS }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +128,7 @@ pub fn comes_between(
 /// none, or a limit is reached.
 pub fn by_value(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Limits, deadline: Deadline) -> Option<Vec<EventIndex>> {
     let target = Target::next(goals);
-    let slice = slice::slice(facts, target, MOST_LOOKS, deadline).filter(slice::Slice::has_choices)?;
+    let slice = slice::slice(facts, target, limits.slice(), deadline).filter(slice::Slice::has_choices)?;
     match within(facts, target, slice.cut, limits, deadline).decision {
         Decision::Witness(order) => Some(order),
         Decision::Refuted | Decision::Undecided => None,
@@ -136,7 +140,7 @@ pub fn by_value(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Limits, de
 pub fn values_may_tell(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Limits, deadline: Deadline) -> BTreeSet<u32> {
     let target = Target::next(goals);
     // Every write of the same bytes is a choice: a slice that would take long is beyond the limits.
-    let most = limits.events.saturating_mul(LOOKS_PER_EVENT);
+    let most = Most { looks: limits.events.saturating_mul(LOOKS_PER_EVENT), ..limits.slice() };
     let Some(slice) = slice::slice(facts, target, most, deadline).filter(|slice| !slice.choices.is_empty()) else {
         return BTreeSet::new();
     };
@@ -149,7 +153,7 @@ pub fn values_may_tell(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Lim
 
 /// Decides, and tells of what.
 pub fn examine(facts: &Facts<'_, '_>, target: Target<'_>, limits: &Limits, deadline: Deadline) -> Examined {
-    match slice::slice(facts, target, MOST_LOOKS, deadline) {
+    match slice::slice(facts, target, limits.slice(), deadline) {
         Some(slice) => within(facts, target, slice.cut, limits, deadline),
         None => Examined { decision: Decision::Undecided, cost: Cost::default(), problem: None },
     }

@@ -23,6 +23,8 @@ pub struct Slice {
     pub has_uses: bool,
     /// Writes that reads were compared with.
     looks: usize,
+    /// Events of the cut, so far, that synchronise or touch shared memory.
+    nodes: usize,
     /// Per thread, where its goal is.
     most: Vec<u32>,
     /// Threads whose cut has grown.
@@ -33,6 +35,10 @@ impl Slice {
     /// Whether some read may see another write than it saw.
     pub fn has_choices(&self) -> bool {
         self.has_uses || !self.choices.is_empty()
+    }
+
+    const fn exceeds(&self, bounds: Most) -> bool {
+        self.nodes > bounds.events || self.looks > bounds.looks
     }
 
     fn need(&mut self, (thread, at): (u32, u32)) {
@@ -48,12 +54,22 @@ impl Slice {
 /// Most writes that reads are compared with, for their values.
 pub const MOST_LOOKS: usize = 10_000_000;
 
-/// `None`: the deadline has passed, or there are more than so many writes whose values would have to be compared.
-pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, most_looks: usize, deadline: Deadline) -> Option<Slice> {
+/// What a slice may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Most {
+    /// Events that synchronise or touch shared memory. Of a slice with more nothing is decided.
+    pub events: usize,
+    /// Writes whose values are compared.
+    pub looks: usize,
+}
+
+/// `None`: the deadline has passed, or it would cost more.
+pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, bounds: Most, deadline: Deadline) -> Option<Slice> {
     let index = facts.index;
     let threads = index.threads.len();
     let most = index.threads.iter().map(|events| events.len() as u32).collect();
-    let mut slice = Slice { cut: vec![0; threads], choices: BTreeSet::new(), has_uses: false, looks: 0, most, grown: Vec::new() };
+    let (choices, grown) = Default::default();
+    let mut slice = Slice { cut: vec![0; threads], choices, has_uses: false, looks: 0, nodes: 0, most, grown };
     for &goal in target.goals {
         let (thread, at) = index.place(goal);
         slice.most[thread as usize] = slice.most[thread as usize].min(at);
@@ -70,8 +86,7 @@ pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, most_looks: usize, deadl
         index.needed_at(goal).for_each(|needed| slice.need(needed));
     }
     let mut watch = deadline.watch();
-    let mut done: Cut = vec![0; threads];
-    let (mut needs, mut steps) = (vec![0; threads], vec![0; threads]);
+    let (mut told, mut needs, mut steps) = (vec![0; threads], vec![0; threads], vec![0; threads]);
     while let Some(thread) = slice.grown.pop() {
         let end = slice.cut[thread];
         while let Some(need) = index.structure.of(thread).get(needs[thread]).filter(|need| need.at < end) {
@@ -80,17 +95,22 @@ pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, most_looks: usize, deadl
         }
         while let Some(step) = index.steps[thread].get(steps[thread]).filter(|step| step.at < end) {
             steps[thread] += 1;
+            slice.nodes += usize::from(!facts.is_shared(index.threads[thread][step.at as usize]));
             if let Effect::Acquire(number) = step.effect
                 && index.sections[number as usize].release != NEVER
             {
                 slice.need((thread as u32, index.sections[number as usize].release));
             }
         }
-        for at in std::mem::replace(&mut done[thread], end)..end {
-            if watch.is_over() || slice.looks > most_looks {
+        while let Some(&at) = facts.told[thread].get(told[thread]).filter(|&&at| at < end) {
+            told[thread] += 1;
+            event(facts, index.threads[thread][at as usize], &mut slice);
+            if watch.is_over() || slice.exceeds(bounds) {
                 return None;
             }
-            event(facts, index.threads[thread][at as usize], &mut slice);
+        }
+        if slice.exceeds(bounds) {
+            return None;
         }
     }
     Some(slice)
@@ -104,6 +124,7 @@ fn event(facts: &Facts<'_, '_>, event: EventIndex, slice: &mut Slice) {
         semaphore.posts.iter().for_each(|&post| slice.need(index.place(post)));
     }
     slice.has_uses |= facts.use_of(event).is_some();
+    slice.nodes += usize::from(facts.is_shared(event));
     for read in facts.reads(event) {
         read.writer.into_iter().for_each(|writer| slice.need(index.place(writer)));
         if facts.has_values() {
