@@ -450,6 +450,7 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     }
     if options.shown == Shown::Claims {
         out.push_str(&undecided::lines(&look, findings, &run.store, run.recordings));
+        out.push_str(&undecided::unforced(&look, findings, run));
     }
     let counts = Counts::of(findings);
     let _ = writeln!(

@@ -127,8 +127,8 @@ impl Atomicity {
             return Ok(0);
         };
         let predictions = atomicity::predict(&loaded.trace, &Options { deadline: until, ..Options::default() }, ended);
-        self.unread += u32::from(until.is_over());
-        if predictions.is_empty() {
+        if predictions.is_empty() || until.is_over() {
+            self.unread += u32::from(until.is_over());
             return Ok(0);
         }
         let quantum = job.settings.record.quantum;
@@ -136,6 +136,11 @@ impl Atomicity {
         let recorded = loaded.replay_schedule(quantum);
         let before = self.leads();
         for prediction in predictions {
+            // Each schedule is as long as the recording.
+            if until.is_over() {
+                self.unread += 1;
+                break;
+            }
             let Some(finding) = composer.of_violation(&prediction.violation) else { continue };
             let met = self.known.entry((finding.id.clone(), prediction.is_blamed.then_some(number))).or_default();
             *met += 1;

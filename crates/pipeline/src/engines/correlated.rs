@@ -210,6 +210,10 @@ fn leads_of<S: Symbols + ?Sized>(
     let mut counts = vec![0; pairs.len()];
     let mut leads = Vec::new();
     for (number, prediction) in of_correlated(&loaded.trace, &options, &pairs) {
+        // Each schedule is as long as the recording.
+        if until.is_over() {
+            break;
+        }
         let (mut violated, mut serial) = (schedules(&prediction.violated), schedules(&prediction.serial));
         // If it does not happen in the recording, that is one of the others.
         let recording = if prediction.violated.is_empty() { &mut violated } else { &mut serial };

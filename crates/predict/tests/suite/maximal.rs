@@ -85,6 +85,12 @@ fn decided(
     let goals = candidate.goals();
     let (decision, cost) = decide(facts, &goals, &Limits::NONE, Deadline::NEVER);
     assert_eq!(decide(facts, &goals, &Limits::NONE, Deadline::NEVER), (decision.clone(), cost), "deterministic");
+    // A slice that is as large as the limit is decided, and one that is larger is not.
+    let at_most = |events| decide(facts, &goals, &Limits { events, ..Limits::NONE }, Deadline::NEVER);
+    assert_eq!(at_most(cost.events), (decision.clone(), cost), "as large as the limit");
+    if let Some(fewer) = cost.events.checked_sub(1) {
+        assert_eq!(at_most(fewer).0, Decision::Undecided, "larger than the limit");
+    }
     tally.most_rounds = tally.most_rounds.max(cost.rounds);
     tally.conflicts += cost.solver.conflicts;
     match decision {

@@ -1,7 +1,9 @@
-//! What forcing left undecided, a line each, with what to do next: neither claims nor an all-clear.
+//! What forcing left undecided, a line each, and what was not forced at all, counted; with what to do next: neither claims nor an
+//! all-clear.
 
 use super::groups::object_of;
-use super::{Look, clean, kind_name};
+use super::{Look, clean, kind_name, plural};
+use crate::RunSummary;
 use crate::order::has_failed_once;
 use rashomon_event::finding::Origin;
 use rashomon_event::{Finding, Frame, Side, Verdict, pasted};
@@ -64,6 +66,22 @@ fn by_object<'a>(diverged: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
         }
     }
     groups
+}
+
+/// What was predicted and never forced, with a next step; empty if something was forced, or nothing can be.
+pub fn unforced(look: &Look<'_>, findings: &[Finding], run: &RunSummary) -> String {
+    let is_suspected = |finding: &&Finding| finding.verdict == Verdict::Suspected && !has_failed_once(finding);
+    let count = findings.iter().filter(is_suspected).count() as u64;
+    let mut out = String::new();
+    if count > 0 && run.executions == 0 && !run.command.is_empty() {
+        let next = format!(
+            "{} not shown, as nothing was forced yet: `rashomon confirm {}` makes happen what can; `--show suspicions` lists them",
+            plural(count, "suspicion"),
+            pasted(run.store.as_ref()),
+        );
+        look.line(&mut out, "next: ", &next);
+    }
+    out
 }
 
 /// Both sides, each as file and line.
