@@ -136,23 +136,23 @@ fn suspicions_that_hang_on_the_same_libraries_are_one_note() {
 /// A prediction has forced nothing: who sees no finding is told that there are some, and what to do with them.
 #[test]
 fn suspicions_that_nothing_has_forced_are_counted() {
-    let suspected = Finding { verdict: Verdict::Suspected, ..race() };
+    let suspected = [Finding { verdict: Verdict::Suspected, ..race() }];
     let predicted = RunSummary { executions: 0, store: "a store".into(), ..run() };
     let next = |findings: &[Finding], run: &RunSummary, shown: Shown| {
         let report = render(&Text, findings, run, shown, false);
         report.lines().filter(|line| line.starts_with("next: ")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(
-        next(&[suspected.clone(), race()], &predicted, Shown::Claims),
+        next(&[&suspected[..], &[race()]].concat(), &predicted, Shown::Claims),
         ["next: 1 suspicion not shown, as nothing was forced yet: `rashomon confirm 'a store'` makes happen what can; \
             `--show suspicions` lists them"]
     );
-    assert!(next(&[suspected.clone()], &predicted, Shown::Suspicions).is_empty());
+    assert!(next(&suspected, &predicted, Shown::Suspicions).is_empty());
     assert!(next(&[race()], &predicted, Shown::Claims).is_empty());
     // Forced, or of a trace that no program of ours has made.
     let forced = RunSummary { executions: 1, ..predicted.clone() };
-    assert!(next(&[suspected.clone()], &forced, Shown::Claims).is_empty());
-    assert!(next(&[suspected], &RunSummary { command: Vec::new(), ..predicted }, Shown::Claims).is_empty());
+    assert!(next(&suspected, &forced, Shown::Claims).is_empty());
+    assert!(next(&suspected, &RunSummary { command: Vec::new(), ..predicted }, Shown::Claims).is_empty());
 }
 
 #[test]

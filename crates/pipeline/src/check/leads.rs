@@ -1,5 +1,6 @@
 //! Leads: findings that could still be decided, with what forcing needs to know of each.
 
+use crate::analyse::Analysed;
 use crate::analyse::examine::Examination;
 use crate::check::known::Known;
 use crate::check::prove::may_be_unordered;
@@ -266,14 +267,7 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
             continue;
         }
         tally.alike.remove(&finding.id);
-        let mut finding = composer.with_witness(finding, analysed.witness.as_ref());
-        if analysed.despite_calls {
-            composer.doubt(&mut finding);
-        }
-        finding.notes.extend(analysed.by_value.then(|| BY_VALUE.to_owned()));
-        finding
-            .notes
-            .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
+        let finding = decided(&composer, finding, &analysed);
         let came = analysed.candidate.kind.goals().iter().map(|goal| composer.describer.events_before(*goal)).sum();
         lead(finding, None, (cause, came));
     }
@@ -291,6 +285,18 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         None => tally.cut_short += 1,
     }
     leads
+}
+
+/// What the analysis says of a candidate: its schedule, and what is to be said of it.
+fn decided<S: Symbols + ?Sized>(composer: &Composer<'_, S>, finding: Finding, analysed: &Analysed) -> Finding {
+    let mut finding = composer.with_witness(finding, analysed.witness.as_ref());
+    if analysed.despite_calls {
+        composer.doubt(&mut finding);
+    }
+    finding.notes.extend(analysed.by_value.then(|| BY_VALUE.to_owned()));
+    let rejected = analysed.rejected.as_ref();
+    finding.notes.extend(rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
+    finding
 }
 
 pub(crate) const fn is_proven(finding: &Finding) -> bool {

@@ -75,7 +75,8 @@ pub fn unforced(look: &Look<'_>, findings: &[Finding], run: &RunSummary) -> Stri
     let mut out = String::new();
     if count > 0 && run.executions == 0 && !run.command.is_empty() {
         let next = format!(
-            "{} not shown, as nothing was forced yet: `rashomon confirm {}` makes happen what can; `--show suspicions` lists them",
+            "{} not shown, as nothing was forced yet: `rashomon confirm {}` makes happen what can; \
+             `--show suspicions` lists them",
             plural(count, "suspicion"),
             pasted(run.store.as_ref()),
         );
