@@ -2,7 +2,8 @@
 //!
 //! *Symmetry.* Parallel composition over one set of events is commutative and associative in all models (Roscoe, *Understanding
 //! Concurrent Systems*, §3.1-3.2), so sides that are equal but for their order are one state: of n identical components it
-//! matters how many are where, not which.
+//! matters how many are where, not which. Sides that have ended refuse everything and end together, unseen: one of them stands for
+//! all.
 //!
 //! *Partial order.* A term is taken apart into *components*, which move by themselves or together with others that share an
 //! event. In a state, a set of components is looked for such that whatever one of them offers needs none outside of the set (an
@@ -96,6 +97,15 @@ impl Reducer {
                 let mut sides: Vec<TermId> =
                     sides.into_iter().map(|side| self.canonical_within(processes, side, below)).collect();
                 sides.sort_unstable();
+                // Sides that have ended end together, unseen: one of them stands for all, or two where nothing else is left.
+                let is_done = |side: &TermId| *processes.term(*side) == Term::Done;
+                let mut spare = sides.iter().filter(|side| is_done(side)).count().saturating_sub(1);
+                spare = spare.min(sides.len() - 2);
+                sides.retain(|side| {
+                    let goes = spare > 0 && is_done(side);
+                    spare -= usize::from(goes);
+                    !goes
+                });
                 while sides.len() > 1 {
                     let pairs: Vec<Vec<TermId>> = sides.chunks(2).map(<[TermId]>::to_vec).collect();
                     let mut join = |pair: Vec<TermId>| match pair[..] {

@@ -281,37 +281,59 @@ fn compositions() -> impl Strategy<Value = Tree> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Each reduction alone and all together: the same verdicts, counterexamples of the same length, and no more states.
     #[test]
     fn reductions_change_no_verdict(one in trees(), other in compositions()) {
-        let mut processes = Processes::default();
-        let (specification, implementation) = (term(&mut processes, &one), term(&mut processes, &other));
-        let all = |processes: &mut Processes, (reductions, states): (Reductions, usize)| {
-            let limits = Limits { reductions, states, ..Limits::default() };
-            [
-                refines(processes, Model::Traces, specification, implementation, &limits),
-                refines(processes, Model::StableFailures, specification, implementation, &limits),
-                refines(processes, Model::FailuresDivergences, specification, implementation, &limits),
-                deadlock_free(processes, implementation, &limits),
-                deterministic(processes, true, implementation, &limits),
-            ]
-        };
-        // Nine components may have millions of states; those whose states are few without reductions say enough.
-        let whole = all(&mut processes, (Reductions::NONE, 2_000));
-        prop_assume!(!whole.iter().any(|verdict| matches!(verdict, Verdict::Undecided { why: Why::States | Why::Terms, .. })));
-        let alone = [
-            Reductions { partial_order: true, symmetry: false },
-            Reductions { partial_order: false, symmetry: true },
-            Reductions::ALL,
-        ];
-        for reductions in alone {
-            for (reduced, whole) in all(&mut processes, (reductions, Limits::default().states)).iter().zip(&whole) {
-                prop_assert_eq!(shortest(reduced), shortest(whole), "{:?}", reductions);
-                if matches!(whole, Verdict::Holds { .. }) {
-                    prop_assert!(states(reduced) <= states(whole), "{} of {}: {:?}", states(reduced), states(whole), reductions);
-                }
+        reductions_keep(&one, &other)?;
+    }
+}
+
+/// Each reduction alone and all together: the same verdicts, counterexamples of the same length, and no more states.
+fn reductions_keep(one: &Tree, other: &Tree) -> Result<(), TestCaseError> {
+    let mut processes = Processes::default();
+    let (specification, implementation) = (term(&mut processes, one), term(&mut processes, other));
+    let all = |processes: &mut Processes, (reductions, states): (Reductions, usize)| {
+        let limits = Limits { reductions, states, ..Limits::default() };
+        [
+            refines(processes, Model::Traces, specification, implementation, &limits),
+            refines(processes, Model::StableFailures, specification, implementation, &limits),
+            refines(processes, Model::FailuresDivergences, specification, implementation, &limits),
+            deadlock_free(processes, implementation, &limits),
+            deterministic(processes, true, implementation, &limits),
+        ]
+    };
+    // Nine components may have millions of states; those whose states are few without reductions say enough.
+    let whole = all(&mut processes, (Reductions::NONE, 2_000));
+    prop_assume!(!whole.iter().any(|verdict| matches!(verdict, Verdict::Undecided { why: Why::States | Why::Terms, .. })));
+    let alone = [
+        Reductions { partial_order: true, symmetry: false },
+        Reductions { partial_order: false, symmetry: true },
+        Reductions::ALL,
+    ];
+    for reductions in alone {
+        for (reduced, whole) in all(&mut processes, (reductions, Limits::default().states)).iter().zip(&whole) {
+            prop_assert_eq!(shortest(reduced), shortest(whole), "{:?}", reductions);
+            if matches!(whole, Verdict::Holds { .. }) {
+                prop_assert!(states(reduced) <= states(whole), "{} of {}: {:?}", states(reduced), states(whole), reductions);
             }
         }
+    }
+    Ok(())
+}
+
+/// Two that end beside one that does not: as sides of another order they would end together, in one step more.
+#[test]
+fn sides_that_have_ended_make_no_states() {
+    let boxed = |tree: &Tree| Box::new(tree.clone());
+    let ends = Tree::External(Box::new(Tree::Stop), Box::new(Tree::External(Box::new(Tree::Stop), Box::new(Tree::Skip))));
+    let stays = Tree::Prefix(0, Box::new(Tree::Stop));
+    let first = Tree::Parallel(Box::new(Tree::Skip), 1, boxed(&stays));
+    let second = Tree::Parallel(Box::new(first), 1, boxed(&ends));
+    let all = Tree::Hide(Box::new(Tree::Parallel(Box::new(second), 1, boxed(&ends))), 0);
+    reductions_keep(&Tree::Stop, &all).unwrap();
+    // They all end: that is seen.
+    let all = [&ends, &ends, &ends].into_iter().fold(Tree::Skip, |all, one| Tree::Parallel(Box::new(all), 1, boxed(one)));
+    for specification in [Tree::Skip, Tree::Stop] {
+        reductions_keep(&specification, &all).unwrap();
     }
 }
 
