@@ -2,8 +2,8 @@
 //!
 //! *Symmetry.* Parallel composition over one set of events is commutative and associative in all models (Roscoe, *Understanding
 //! Concurrent Systems*, §3.1-3.2), so sides that are equal but for their order are one state: of n identical components it
-//! matters how many are where, not which. Sides that have ended refuse everything and end together, unseen: one of them stands for
-//! all.
+//! matters how many are where, not which. Sides that have ended refuse everything and end together, unseen: one of them stands
+//! for all.
 //!
 //! *Partial order.* A term is taken apart into *components*, which move by themselves or together with others that share an
 //! event. In a state, a set of components is looked for such that whatever one of them offers needs none outside of the set (an
