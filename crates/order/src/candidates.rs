@@ -7,6 +7,9 @@
 //! [`hybrid`]: conflicting accesses that the weak order (no mutexes, no atomics) leaves unordered and whose lock sets do not
 //! exclude each other (Carril, Tichy, SEPS 2015, §3). Every pair that [`races`] finds is in it, but for pairs both forget.
 //!
+//! [`races_if_atomic`]: what [`races`] would find if the accesses of some sites were atomic, and in the same order. What it does
+//! not find is *apparent*: ordered by what these accesses hand over (Netzer, Miller, "What Are Race Conditions?", LOPLAS 1992).
+//!
 //! Guarantee: every pair returned satisfies its definition. Limit: accesses forgotten by [`crate::history`].
 
 use crate::happens_before::{HappensBefore, Model};
@@ -14,7 +17,7 @@ use crate::history::{Cell, History};
 use crate::lockset::{LockSetId, LockSets};
 use crate::pairs::{Pairs, SitePair};
 use crate::shared_memory::SharedMemory;
-use rashomon_event::{Deadline, EventKind, Trace};
+use rashomon_event::{Access, AccessClass, AtomicOp, Deadline, Event, EventKind, MemoryOrder, SiteId, Trace};
 
 /// Conflicting pairs that happens-before does not order, by site pair, with up to `representatives` each.
 ///
@@ -31,6 +34,41 @@ pub fn races_until(
     representatives: usize,
     deadline: Deadline,
 ) -> Vec<SitePair> {
+    races_as(trace, memory, model, (representatives, deadline), |event| *event)
+}
+
+/// Accesses of more bytes are no atomic ones of any machine.
+const LARGEST_ATOMIC: u32 = 16;
+
+/// The races that would be left if the plain accesses of these sites were atomic, sequentially consistent, in the same order.
+///
+/// The sites are in ascending order. What ends a block stays what it is, and so do accesses of more than 16 bytes.
+pub fn races_if_atomic(trace: &Trace, memory: &SharedMemory, model: Model, sites: &[SiteId], deadline: Deadline) -> Vec<SitePair> {
+    races_as(trace, memory, model, (1, deadline), |event| match event.kind {
+        EventKind::Access(access) if access.size <= LARGEST_ATOMIC && sites.binary_search(&event.site).is_ok() => {
+            Event { kind: if_atomic(access), ..*event }
+        }
+        _ => *event,
+    })
+}
+
+const fn if_atomic(access: Access) -> EventKind {
+    let op = match access.class {
+        AccessClass::Read => AtomicOp::Load,
+        AccessClass::Write => AtomicOp::Store,
+        AccessClass::ReadWrite => AtomicOp::Rmw,
+        AccessClass::End => return EventKind::Access(access),
+    };
+    EventKind::Atomic { access: Access { atomic: true, ..access }, op, order: MemoryOrder::SeqCst, value: 0 }
+}
+
+fn races_as(
+    trace: &Trace,
+    memory: &SharedMemory,
+    model: Model,
+    (representatives, deadline): (usize, Deadline),
+    told: impl Fn(&Event) -> Event,
+) -> Vec<SitePair> {
     assert!(model.edges.locks, "locks order what is not contested");
     if memory.contested() == 0 {
         return Vec::new();
@@ -39,6 +77,7 @@ pub fn races_until(
     let mut history = History::new(memory.len());
     let mut pairs = Pairs::new(trace, representatives);
     for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
+        let event = &told(event);
         let passive = matches!(event.kind, EventKind::Access(_)) && !order.is_kept(index);
         if !passive {
             order.receive(index, event);

@@ -17,7 +17,7 @@ pub mod shared_memory;
 pub mod spanning;
 pub mod targets;
 
-pub use candidates::{hybrid, hybrid_until, races, races_until};
+pub use candidates::{hybrid, hybrid_until, races, races_if_atomic, races_until};
 pub use clock::{ThreadClock, VectorClock};
 pub use gaps::kept;
 pub use happens_before::{Edges, HappensBefore, Model, ReleaseSequences, unordered};

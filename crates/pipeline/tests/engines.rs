@@ -253,6 +253,7 @@ fn a_check_runs_the_registered_engines() {
     let none = || Asked { plan: None, stored: true, search, jobs: 1, budget, engines: vec![], feeds_back: true };
     let witness = ("witness", Share::AtMost(search), Turn::ByOffer);
     let [harm, critical] = ["harm", "critical"].map(|name| (name, Share::AtMost(budget / 10), Turn::Last));
+    let adhoc = ("adhoc", Share::AtMost(budget / 20), Turn::Last);
     let force = ("force", Share::Whole, Turn::ByOffer);
     let part = |of: u32| Share::AtMost(budget / of);
     let [atomicity, provoke] = ["atomicity", "provoke"].map(|name| (name, part(6), Turn::ByOffer));
@@ -264,7 +265,7 @@ fn a_check_runs_the_registered_engines() {
     let first = ("record", Share::Whole, Turn::First);
     // Of a large first recording.
     let predict = ("predict", Share::Whole, Turn::ByOffer);
-    let all = [first, predict, force, detect, atomicity, correlated, explore, provoke, witness, harm, critical];
+    let all = [first, predict, force, detect, atomicity, correlated, explore, provoke, witness, harm, critical, adhoc];
     assert_eq!(names(&mut usual), all);
     let mut check = Asked { plan: Some(&mut plan), stored: false, engines: vec![engines::EVERY.into()], ..none() };
     assert_eq!(names(&mut check), all);

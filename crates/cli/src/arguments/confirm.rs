@@ -40,7 +40,8 @@ pub struct ConfirmOptions {
     pub correlated: Option<PathBuf>,
     /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), detect (what
     /// recordings had no room for), explore (all schedules with few preemptions), provoke (races that forcing left open),
-    /// witness (with --search), harm (both orders of proven races), critical (the order that a failure needs). `check` only.
+    /// witness (with --search), harm (both orders of proven races), critical (the order that a failure needs), adhoc (races
+    /// that order others). `check` only.
     /// Default: all.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
     #[arg(help_heading = "Proving")]

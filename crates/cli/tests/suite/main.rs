@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adhoc;
 mod alike;
 mod analyse;
 mod atomicity;

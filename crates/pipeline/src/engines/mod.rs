@@ -50,6 +50,7 @@ engines! {
         witness,
         harm,
         critical,
+        adhoc,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Programs in a folder that somebody else wrote.
 //!
-//! Without a manifest every C or C++ file that defines `main` is a program of its own. What needs more (several files, flags,
-//! arguments) is said in a `corpus.toml` at the top of the folder, whose programs are then the only ones.
+//! Without a manifest every C or C++ file that defines `main` is a program of its own. What needs more (several files, flags) is
+//! said in a `corpus.toml` at the top of the folder, whose programs are then the only ones. Arguments may also stand in a
+//! program's first line, as in SCTBench: `//args: -n 32 -h {NUMTHREADS}`.
 
 use anyhow::{Context as _, Result, bail};
 use regex_lite::Regex;
@@ -13,6 +14,8 @@ pub const MANIFEST: &str = "corpus.toml";
 /// Folders nested deeper are not looked at; nor are files that are larger.
 const DEPTH: usize = 12;
 const LARGEST_FILE: u64 = 4 << 20;
+/// What a program's first line leaves open: how many threads there are, and where it writes.
+const OPEN: [(&str, &str); 2] = [("{NUMTHREADS}", "2"), ("{OUTFILE}", "output.txt")];
 
 /// One program, with one or more ways to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,17 +108,23 @@ fn found(folder: &Path) -> Result<Vec<Program>> {
             let name = file.strip_prefix(folder).unwrap_or(&file).display().to_string();
             let googletest = text.contains("gtest/gtest.h");
             let libraries = if googletest { vec!["-lgtest".to_owned()] } else { Vec::new() };
-            programs.push(Program {
-                name,
-                sources: vec![file],
-                flags: Vec::new(),
-                libraries,
-                cases: vec![Vec::new()],
-                googletest,
-            });
+            let cases = vec![arguments(&text, file.parent().unwrap_or(folder))];
+            programs.push(Program { name, sources: vec![file], flags: Vec::new(), libraries, cases, googletest });
         }
     }
     Ok(programs)
+}
+
+/// Those of a program's first line. What lies beside the program is named whole: executions have a folder of their own.
+fn arguments(text: &str, beside: &Path) -> Vec<String> {
+    let first = text.lines().next().unwrap_or_default();
+    let Some((_, words)) = first.split_once("args:").filter(|(before, _)| before.trim() == "//") else { return Vec::new() };
+    let argument = |word: &str| {
+        let word = OPEN.iter().fold(word.to_owned(), |word, (open, value)| word.replace(open, value));
+        let path = beside.join(&word);
+        if path.exists() { path.display().to_string() } else { word }
+    };
+    words.split_whitespace().map(argument).collect()
 }
 
 fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
@@ -182,6 +191,19 @@ mod tests {
         let names: Vec<_> =
             programs.iter().map(|program| (program.name.as_str(), program.is_cxx(), program.googletest)).collect();
         assert_eq!(names, [("b/two.cc", true, true), ("one.c", false, false)]);
+    }
+
+    #[test]
+    fn a_first_line_may_have_arguments() {
+        let folder = folder(&[
+            ("one.c", "//args:-n 32 -h {NUMTHREADS} input {OUTFILE}\nint main(void) {}"),
+            ("input", ""),
+            ("two.c", "// No args: here\nint main(void) {}"),
+        ]);
+        let programs = programs(folder.path()).unwrap();
+        let input = folder.path().join("input").display().to_string();
+        assert_eq!(programs[0].cases, [["-n", "32", "-h", "2", &input, "output.txt"]]);
+        assert_eq!(programs[1].cases, [Vec::<String>::new()]);
     }
 
     #[test]
