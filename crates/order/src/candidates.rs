@@ -43,7 +43,13 @@ const LARGEST_ATOMIC: u32 = 16;
 /// The races that would be left if the plain accesses of these sites were atomic, sequentially consistent, in the same order.
 ///
 /// The sites are in ascending order. What ends a block stays what it is, and so do accesses of more than 16 bytes.
-pub fn races_if_atomic(trace: &Trace, memory: &SharedMemory, model: Model, sites: &[SiteId], deadline: Deadline) -> Vec<SitePair> {
+pub fn races_if_atomic(
+    trace: &Trace,
+    memory: &SharedMemory,
+    model: Model,
+    sites: &[SiteId],
+    deadline: Deadline,
+) -> Vec<SitePair> {
     races_as(trace, memory, model, (1, deadline), |event| match event.kind {
         EventKind::Access(access) if access.size <= LARGEST_ATOMIC && sites.binary_search(&event.site).is_ok() => {
             Event { kind: if_atomic(access), ..*event }

@@ -79,9 +79,7 @@ fn causes(variables: &BTreeMap<String, Variable>, subjects: &BTreeMap<FindingId,
             orders: seen.ordered.iter().filter(|id| !seen.unordered.contains(*id) && !explained.contains(*id)).cloned().collect(),
             of: seen.ordered.union(&seen.unordered).filter(|id| !explained.contains(*id)).count(),
         });
-        let many = |cause: &Cause| {
-            cause.orders.len() >= LEAST_ORDERED && cause.orders.len() * SHARE_ORDERED >= cause.of
-        };
+        let many = |cause: &Cause| cause.orders.len() >= LEAST_ORDERED && cause.orders.len() * SHARE_ORDERED >= cause.of;
         // Of equal ones the first.
         let best = of_one.filter(many).reduce(|best, one| if one.orders.len() > best.orders.len() { one } else { best });
         let Some(best) = best else { return told };
@@ -140,7 +138,8 @@ impl AdHoc {
 
     /// The next recording to be looked at: a whole one, of a schedule that is known.
     fn next<S: Symbols + ?Sized>(&self, case: &Case<'_, '_, S>) -> Option<u32> {
-        let all = (0..).zip(&case.run.recordings).skip(self.looked_at as usize).take_while(|(number, _)| *number < MOST_RECORDINGS);
+        let all =
+            (0..).zip(&case.run.recordings).skip(self.looked_at as usize).take_while(|(number, _)| *number < MOST_RECORDINGS);
         let mut known = all.filter(|(_, recorded)| recorded.kept.is_empty() && recorded.policy != Scheduling::Free.name());
         known.next().map(|(number, _)| number)
     }
@@ -265,10 +264,8 @@ mod tests {
 
     #[test]
     fn each_of_two_flags_is_told() {
-        let variables = vec![
-            ("ready", seen(&["a", "b", "c"], &["done", "x", "y"])),
-            ("done", seen(&["x", "y"], &["a", "b", "c", "ready"])),
-        ];
+        let variables =
+            vec![("ready", seen(&["a", "b", "c"], &["done", "x", "y"])), ("done", seen(&["x", "y"], &["a", "b", "c", "ready"]))];
         assert_eq!(told(variables), [("ready".to_owned(), 3, 6), ("done".to_owned(), 2, 3)]);
     }
 

@@ -9,7 +9,7 @@
 
 use super::{BUDGET, Options, finder_of, median};
 use crate::bars::public::corpus::{self, Program};
-use crate::bars::public::run::{Binaries, Tools};
+use crate::bars::public::run::{Binaries, Case, Tools};
 use crate::bars::public::{in_parallel, jobs, provide_compiler};
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
@@ -122,17 +122,15 @@ pub fn run(folder: &Path, options: &Options) -> Result<bool> {
         match result {
             Ok((binaries, native)) => {
                 let said = said_of(&program.name, listed.as_ref());
-                for arguments in &program.cases {
-                    let name = [program.name.clone()].into_iter().chain(arguments.iter().cloned()).collect::<Vec<_>>().join(" ");
-                    subjects.push((name, said, binaries.clone(), native.clone(), arguments.clone()));
-                }
+                subjects.extend(tools.cases(program, &binaries)?.into_iter().map(|case| (case, said, native.clone())));
             }
             Err(complaint) => drop(not_built.insert(program.name.clone(), complaint)),
         }
     }
-    let judged = in_parallel(&subjects, jobs(options.jobs), "judged", |number, (name, said, binaries, native, arguments)| {
+    let judged = in_parallel(&subjects, jobs(options.jobs), "judged", |number, (case, said, native)| {
         let place = scratch.path().join(format!("case-{number}"));
         fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
+        let Case { name, binaries, arguments } = case;
         let mut judged = check(&tools.tool, &binaries.ours, arguments, &place)?;
         (judged.name, judged.said) = (name.clone(), *said);
         let mut sanitizer = Command::new(&binaries.sanitizer);
