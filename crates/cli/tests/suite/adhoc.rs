@@ -67,7 +67,7 @@ fn check(source: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_race_on_a_flag_orders_those_on_what_it_hands_over() {
-    let told = check(&HANDED_OVER.replace("FLAG", "int"));
+    let told = check(&HANDED_OVER.replace("FLAG", "volatile int"));
     assert_eq!(told.len(), 4, "{told:?}");
     for (subject, note) in &told {
         if subject.contains("ready") {
