@@ -193,6 +193,6 @@ fn complain(command: &mut Command) -> std::result::Result<(), String> {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let telling = |line: &&str| ["error", "undefined"].iter().any(|word| line.contains(word));
+    let telling = |line: &&str| ["error", "undefined", "multiple definition"].iter().any(|word| line.contains(word));
     Err(text.lines().find(telling).or(text.lines().next()).unwrap_or("the compiler failed").to_owned())
 }

@@ -127,6 +127,9 @@ pub fn run(folder: &Path, options: &Options) -> Result<bool> {
             Err(complaint) => drop(not_built.insert(program.name.clone(), complaint)),
         }
     }
+    if let (true, Some((name, complaint))) = (subjects.is_empty(), not_built.first_key_value()) {
+        bail!("nothing could be built: {name}: {complaint}");
+    }
     let judged = in_parallel(&subjects, jobs(options.jobs), "judged", |number, (case, said, native)| {
         let place = scratch.path().join(format!("case-{number}"));
         fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
