@@ -7,6 +7,7 @@ mod confirm;
 mod csp;
 mod detect;
 mod examples;
+mod merge;
 mod report;
 mod run;
 mod search;
@@ -19,6 +20,8 @@ pub use client::ClientOptions;
 pub use confirm::ConfirmOptions;
 pub use csp::{CspCommand, PredictEngine, SelectionOptions};
 pub use detect::{DetectOptions, Detector};
+pub use merge::MergeOptions;
+use report::formats;
 pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show};
 pub use run::{CallsName, FilterOptions, RunOptions, TrustOptions};
 pub use search::{Accesses, ExploreOptions, Holding, ProvokeOptions, WitnessOptions};
@@ -26,11 +29,11 @@ pub use separator::separated;
 pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
 
 use crate::suites::Framework;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use rashomon_report::Format;
 use rashomon_report::json::schema::DESCRIBED;
-use rashomon_report::{FORMATS, Format};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -307,6 +310,12 @@ pub enum Command {
     /// Put findings of a store into a baseline, so that `check --baseline` tells only of new ones.
     #[command(after_help = examples::ACCEPT)]
     Accept(AcceptOptions),
+    /// Make one report, with one exit code, of several checks: of parts that --shard made, or of several programs.
+    ///
+    /// Each finding is told once, from the check that is surest of it; its reproduce command names that store. The exit code is 66
+    /// as --fail-on says, else that of the first program that ended with another one than 0. Nothing is executed.
+    #[command(after_help = examples::MERGE)]
+    Merge(MergeOptions),
     /// Inspect, check, convert and generate traces.
     #[command(after_help = examples::TRACE)]
     Trace {
@@ -422,12 +431,6 @@ pub enum Filter {
 pub enum Switch {
     On,
     Off,
-}
-
-/// The formats by their names.
-fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
-    let values = FORMATS.iter().map(|format| PossibleValue::new(format.name()).help(format.about()));
-    PossibleValuesParser::new(values).try_map(|name| rashomon_report::named(&name).ok_or("no such format"))
 }
 
 /// Longest time that can be asked for: a year.

@@ -12,6 +12,8 @@ pub mod doctor;
 pub mod env;
 pub mod explore;
 pub mod man;
+pub mod merge;
+mod merged;
 pub mod minimise;
 pub mod predict;
 pub mod prepare;
@@ -43,6 +45,7 @@ use rashomon_event::{Deadline, Finding};
 use rashomon_files::Links;
 use rashomon_pipeline::analyse::Engine;
 use rashomon_pipeline::check::plan::{Fixed, Next, Plan, UntilNothingNew};
+use rashomon_pipeline::check::shard::Shard;
 use rashomon_pipeline::engines::{self, record::Record};
 use rashomon_pipeline::findings::declared::Declarations;
 use rashomon_pipeline::program::{Client, Input, Output, Program};
@@ -153,6 +156,7 @@ const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
     predict_within: Some(Duration::ZERO),
     engines: Vec::new(),
     search: Duration::ZERO,
+    shard: None,
 };
 
 /// The deciders that were asked for.
@@ -193,6 +197,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
         budget: confirm.budget(Bounds::of(confirm.budget, CONFIRM_BUDGET)),
         forced_limit: confirm.forced_timeout,
         times: confirm.proofs,
+        shard: confirm.shard.unwrap_or_default(),
         correlated: Declarations::default(),
         keep: confirm.keep,
         tool: tool()?,
@@ -211,10 +216,11 @@ pub fn settings_for(
         Some(path) => Input::File(std::path::absolute(path)?),
         None => Input::Inherit,
     };
+    let shard = confirm.and_then(|confirm| confirm.shard).unwrap_or_default();
     Ok(Settings {
         record: RecordSettings {
             scheduling: run.policy.unwrap_or(USUAL_POLICY),
-            seed: run.seed,
+            seed: run.seed.wrapping_add(shard.seeds()),
             quantum: run.quantum,
             input,
             output,
@@ -235,6 +241,7 @@ pub fn settings_for(
         budget: confirm.map_or(Budget::NONE, |confirm| confirm.budget(bounds)),
         forced_limit: confirm.and_then(|confirm| confirm.forced_timeout),
         times: confirm.map_or(1, |confirm| confirm.proofs),
+        shard,
         correlated: declarations(confirm.and_then(|confirm| confirm.correlated.as_deref()))?,
         keep: confirm.is_some_and(|confirm| confirm.keep),
         tool: tool()?,
@@ -251,7 +258,7 @@ pub fn declarations(file: Option<&Path>) -> Result<Declarations> {
 
 /// Records as often as is asked for, or once, and looks at nothing.
 pub fn record_all(job: &Job<'_, Binaries>, run: &mut RunRecord, options: &RunOptions, reporter: &mut Reporter) -> Result<()> {
-    let mut plan = fixed_plan(options);
+    let mut plan = fixed_plan(options, Shard::WHOLE);
     Ok(engines::run(&mut Record::only(&mut plan), &mut Case::new(job, run, reporter), Deadline::NEVER)?)
 }
 
@@ -261,15 +268,18 @@ pub fn processors() -> usize {
 }
 
 /// As many recordings as are asked for; else one.
-fn fixed_plan(options: &RunOptions) -> Fixed {
-    Fixed { first: first_recording(options), number: options.recordings.unwrap_or(1) }
+fn fixed_plan(options: &RunOptions, shard: Shard) -> Fixed {
+    Fixed { first: first_recording(options), number: options.recordings.unwrap_or(1), seeds: shard.seeds() }
 }
 
 /// As many recordings as are asked for; else until they show nothing new.
-pub fn plan_of_check(options: &RunOptions) -> Box<dyn Plan> {
+pub fn plan_of_check(options: &RunOptions, shard: Shard) -> Box<dyn Plan> {
     match options.recordings {
-        Some(_) => Box::new(fixed_plan(options)),
-        None => Box::new(UntilNothingNew { first: first_recording(options), alike: options.policy.is_some() }),
+        Some(_) => Box::new(fixed_plan(options, shard)),
+        None => {
+            let alike = options.policy.is_some();
+            Box::new(UntilNothingNew { first: first_recording(options), alike, seeds: shard.seeds() })
+        }
     }
 }
 

@@ -168,6 +168,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         }
         Command::Report { store, named, format, show, look } => commands::report::report(ui, store.or(named), format, show, look),
         Command::Accept(accept) => commands::accept::accept(&accept),
+        Command::Merge(merge) => commands::merge::merge(ui, &merge),
         Command::Trace { command } => commands::trace::trace(ui, command),
         Command::Csp { command } => commands::csp::csp(ui, command),
         Command::Cc { arguments } => wrapper::become_compiler(Language::C, &arguments).map(|never| match never {}),

@@ -5,6 +5,7 @@ use rashomon_abi::record::{AccessClass, Op};
 use rashomon_confirm::{Input, Output, Program};
 use rashomon_event::{Deadline, ModuleInfo};
 use rashomon_pipeline::check::budget::Deadlines;
+use rashomon_pipeline::check::shard::Shard;
 use rashomon_pipeline::engines::engine::{Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use rashomon_pipeline::engines::{self, Asked, of_check, run_portfolio};
 use rashomon_pipeline::findings::declared::Declarations;
@@ -68,6 +69,7 @@ fn settings() -> Settings {
         engine: rashomon_pipeline::analyse::Engine::Cascade,
         budget: Budget::NONE,
         forced_limit: None,
+        shard: Shard::WHOLE,
         times: 1,
         correlated: Declarations::default(),
         keep: false,
@@ -248,6 +250,7 @@ fn a_check_runs_the_registered_engines() {
     let mut plan = rashomon_pipeline::check::plan::Fixed {
         first: rashomon_pipeline::check::plan::Next { scheduling: Scheduling::Serial(Policy::Random), seed: 1 },
         number: 1,
+        seeds: 0,
     };
     let (search, budget) = (Duration::from_secs(7), Duration::from_secs(60));
     let none = || Asked { plan: None, stored: true, search, jobs: 1, budget, engines: vec![], feeds_back: true };

@@ -3,11 +3,12 @@
 use super::seconds;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use rashomon_pipeline::check::shard::Shard;
 use rashomon_pipeline::engines::OPTIONAL;
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct ConfirmOptions {
     /// Seconds for everything: recordings, analysis, forced executions. The first recording gets at most half of them, and is
     /// ended then. 0: no bound, and nothing is forced. Default: the first recording as long as it takes, and 60 seconds more.
@@ -38,6 +39,11 @@ pub struct ConfirmOptions {
     /// colon, and names of variables with static storage, separated by commas. `#` begins a comment. `check` only.
     #[arg(long, value_name = "FILE", help_heading = "Proving")]
     pub correlated: Option<PathBuf>,
+    /// Do a part of the work, such as 2/5, the second of five: further recordings and searches are others in each part, and each
+    /// begins with other suspicions. With --per-test-case: every fifth test case. `rashomon merge` makes one report of all parts.
+    /// Default: everything.
+    #[arg(long, value_name = "NUMBER/OF", help_heading = "Proving")]
+    pub shard: Option<Shard>,
     /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), detect (what
     /// recordings had no room for), explore (all schedules with few preemptions), provoke (races that forcing left open),
     /// witness (with --search), harm (both orders of proven races), critical (the order that a failure needs), adhoc (races

@@ -83,6 +83,11 @@ Examples:
   rashomon accept race-2be3b5eb
   rashomon accept --all --store .rashomon/1-program --baseline known.txt";
 
+pub const MERGE: &str = "\
+Examples:
+  rashomon merge part-1 part-2 part-3
+  rashomon merge --report junit=races.xml .rashomon/1-first .rashomon/2-second";
+
 pub const TRACE: &str = "\
 Examples:
   rashomon trace stat .rashomon/1-program

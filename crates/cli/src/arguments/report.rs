@@ -1,6 +1,7 @@
 //! What is reported, and how it looks.
 
 use crate::known::{Baseline, SuppressionFile};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use rashomon_report::{FORMATS, Format, named};
 use std::path::{Path, PathBuf};
@@ -76,6 +77,12 @@ fn named_after(file: &Path, program: &str) -> PathBuf {
 pub struct ReportFile {
     pub format: &'static dyn Format,
     pub file: PathBuf,
+}
+
+/// The formats by their names.
+pub(super) fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
+    let values = FORMATS.iter().map(|format| PossibleValue::new(format.name()).help(format.about()));
+    PossibleValuesParser::new(values).try_map(|name| named(&name).ok_or("no such format"))
 }
 
 fn report_file(text: &str) -> Result<ReportFile, String> {

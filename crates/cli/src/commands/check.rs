@@ -76,7 +76,7 @@ pub fn execute(
     let Prepared { program, store, mut run } = prepared;
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
-    let mut plan = plan_of_check(options);
+    let mut plan = plan_of_check(options, settings.shard);
     let mut asked = Asked {
         plan: Some(plan.as_mut()),
         stored: false,

@@ -44,6 +44,7 @@ mod locals;
 mod lost_accesses;
 mod manual;
 mod memory_bound;
+mod merge;
 mod misuse;
 mod names;
 mod nests;

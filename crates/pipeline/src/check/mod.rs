@@ -9,6 +9,7 @@ pub mod novelty;
 pub mod plan;
 pub mod prove;
 pub mod pursue;
+pub mod shard;
 pub mod tally;
 
 use crate::analyse::examine::Examination;
@@ -16,6 +17,7 @@ use crate::analyse::{Engine, Values};
 use crate::check::budget::Budget;
 use crate::check::leads::{Gathered, Lead, Source, is_proven, leads_of, merge};
 use crate::check::prove::{Prover, load, may_be_unordered};
+use crate::check::shard::Shard;
 use crate::check::tally::Tally;
 use crate::error::PipelineError;
 use crate::findings::alike::{self, Counts};
@@ -57,6 +59,8 @@ pub struct Settings {
     pub forced_limit: Option<Duration>,
     /// How often a finding has to come about to be proven.
     pub times: u32,
+    /// Which part of the work is done.
+    pub shard: Shard,
     /// Variables that are declared to belong together.
     pub correlated: Declarations,
     /// Keep the sessions of proofs.

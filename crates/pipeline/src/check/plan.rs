@@ -60,11 +60,13 @@ pub trait Plan {
 pub struct Fixed {
     pub first: Next,
     pub number: u32,
+    /// Added to the seeds of those behind the first: see [`crate::check::shard`].
+    pub seeds: u64,
 }
 
 impl Plan for Fixed {
     fn next(&mut self, history: &History) -> Option<Next> {
-        (history.recordings < self.number).then(|| again(self.first, history.recordings))
+        (history.recordings < self.number).then(|| again(self.first, history.recordings, self.seeds))
     }
 
     fn total(&self) -> Option<u32> {
@@ -73,9 +75,12 @@ impl Plan for Fixed {
 }
 
 /// The first recording, or a further one like it.
-fn again(first: Next, number: u32) -> Next {
-    let scheduling = if number == 0 || draws(first.scheduling) { first.scheduling } else { Scheduling::Serial(Policy::Random) };
-    Next { scheduling, seed: first.seed.wrapping_add(u64::from(number)) }
+fn again(first: Next, number: u32, seeds: u64) -> Next {
+    if number == 0 {
+        return first;
+    }
+    let scheduling = if draws(first.scheduling) { first.scheduling } else { Scheduling::Serial(Policy::Random) };
+    Next { scheduling, seed: first.seed.wrapping_add(u64::from(number)).wrapping_add(seeds) }
 }
 
 /// Whether another seed gives another schedule.
@@ -89,6 +94,8 @@ pub struct UntilNothingNew {
     pub first: Next,
     /// Only recordings like the first: the policy was asked for.
     pub alike: bool,
+    /// Added to the seeds of those behind the first: see [`crate::check::shard`].
+    pub seeds: u64,
 }
 
 impl UntilNothingNew {
@@ -100,7 +107,7 @@ impl UntilNothingNew {
             return Some(self.first);
         }
         if self.alike {
-            return draws(self.first.scheduling).then(|| again(self.first, number));
+            return draws(self.first.scheduling).then(|| again(self.first, number, self.seeds));
         }
         let place = (number - 1) as usize;
         let policy = match Self::MIX[place % Self::MIX.len()] {
@@ -108,7 +115,7 @@ impl UntilNothingNew {
             Policy::RunToBlock | Policy::RoundRobin if place >= Self::MIX.len() => Policy::Pct,
             policy => policy,
         };
-        Some(Next { scheduling: Scheduling::Serial(policy), seed: self.first.seed.wrapping_add(u64::from(number)) })
+        Some(Next { scheduling: Scheduling::Serial(policy), ..again(self.first, number, self.seeds) })
     }
 }
 
@@ -144,8 +151,17 @@ mod tests {
     }
 
     #[test]
+    fn shares_differ_behind_the_first_recording() {
+        let seeds = |seeds| names(&mut Fixed { first: FIRST, number: 3, seeds }, History::default(), |_| true);
+        assert_eq!(seeds(0), [("random", 7), ("random", 8), ("random", 9)]);
+        assert_eq!(seeds(100), [("random", 7), ("random", 108), ("random", 109)]);
+        let mut plan = UntilNothingNew { first: FIRST, alike: false, seeds: 100 };
+        assert_eq!(names(&mut plan, History::default(), |number| number < 1)[..2], [("random", 7), ("run-to-block", 108)]);
+    }
+
+    #[test]
     fn policies_are_mixed_by_the_seed_alone() {
-        let mut plan = UntilNothingNew { first: FIRST, alike: false };
+        let mut plan = UntilNothingNew { first: FIRST, alike: false, seeds: 0 };
         let all = names(&mut plan, History::default(), |_| true);
         assert_eq!(all.len() as u32, MOST);
         let start = [
@@ -167,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_round_of_the_mix_without_anything_new_ends_it() {
-        let mut plan = UntilNothingNew { first: FIRST, alike: false };
+        let mut plan = UntilNothingNew { first: FIRST, alike: false, seeds: 0 };
         assert_eq!(names(&mut plan, History::default(), |number| number < 1).len() as u32, 1 + FRUITLESS);
         assert_eq!(names(&mut plan, History::default(), |number| number % 6 == 0).len() as u32, MOST);
         assert_eq!(names(&mut plan, History::default(), |number| number == 0 || number == 3).len() as u32, 4 + FRUITLESS);
@@ -181,7 +197,7 @@ mod tests {
             longest: Duration::from_secs(longest),
             ..History::default()
         };
-        let mut plan = UntilNothingNew { first: FIRST, alike: false };
+        let mut plan = UntilNothingNew { first: FIRST, alike: false, seeds: 0 };
         assert_eq!(plan.next(&history(20, 30)), None);
         assert_eq!(plan.next(&history(0, 0)), None);
         assert!(plan.next(&history(20, 15)).is_some());
@@ -194,21 +210,21 @@ mod tests {
     #[test]
     fn a_policy_that_was_asked_for_stays() {
         let first = |policy| Next { scheduling: Scheduling::Serial(policy), seed: 1 };
-        let mut pct = UntilNothingNew { first: first(Policy::Pct), alike: true };
+        let mut pct = UntilNothingNew { first: first(Policy::Pct), alike: true, seeds: 0 };
         let drawn: Vec<(&str, u64)> = (1..=1 + u64::from(FRUITLESS)).map(|seed| ("pct", seed)).collect();
         assert_eq!(names(&mut pct, History::default(), |number| number == 0), drawn);
-        let mut block = UntilNothingNew { first: first(Policy::RunToBlock), alike: true };
+        let mut block = UntilNothingNew { first: first(Policy::RunToBlock), alike: true, seeds: 0 };
         assert_eq!(names(&mut block, History::default(), |_| true), [("run-to-block", 1)]);
-        let mut free = UntilNothingNew { first: Next { scheduling: Scheduling::Free, seed: 1 }, alike: true };
+        let mut free = UntilNothingNew { first: Next { scheduling: Scheduling::Free, seed: 1 }, alike: true, seeds: 0 };
         assert_eq!(names(&mut free, History::default(), |_| true).len(), 1);
     }
 
     #[test]
     fn a_number_that_was_asked_for_stays() {
         let late = History { left: Some(Duration::ZERO), fruitless: 100, ..History::default() };
-        let mut plan = Fixed { first: Next { scheduling: Scheduling::Serial(Policy::RoundRobin), seed: 5 }, number: 3 };
+        let mut plan = Fixed { first: Next { scheduling: Scheduling::Serial(Policy::RoundRobin), seed: 5 }, number: 3, seeds: 0 };
         assert_eq!(names(&mut plan, late, |_| false), [("round-robin", 5), ("random", 6), ("random", 7)]);
-        let mut drawn = Fixed { first: FIRST, number: 2 };
+        let mut drawn = Fixed { first: FIRST, number: 2, seeds: 0 };
         assert_eq!(names(&mut drawn, late, |_| false), [("random", 7), ("random", 8)]);
     }
 }

@@ -19,6 +19,7 @@
 //! are checked before they become names of files, and nothing of it is executed before somebody looked at what
 //! [`Store::run_and_origin`] says. Commands that use it at the same time find each other by a lock.
 
+mod group;
 mod lock;
 pub mod run;
 pub mod seal;
@@ -86,17 +87,6 @@ impl Store {
         Ok(store)
     }
 
-    /// A new folder for the stores of one program's test cases, named and found as a store would be, or `at` itself. It has a
-    /// summary and no run.
-    pub fn group_in(base: &Path, program: &Path, at: Option<&Path>) -> Result<Self, PipelineError> {
-        if let Some(path) = at {
-            return Self::at(Self::empty(path)?);
-        }
-        let group = Self::at(Self::numbered(base, program)?)?;
-        make_latest(&group.path)?;
-        Ok(group)
-    }
-
     fn numbered(base: &Path, program: &Path) -> Result<PathBuf, PipelineError> {
         fs::create_dir_all(base).map_err(PipelineError::io("create", base))?;
         let base = fs::canonicalize(base).map_err(PipelineError::io("find", base))?;
@@ -162,22 +152,6 @@ impl Store {
             return Ok(store);
         }
         Err(PipelineError::NoStore { path: std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()) })
-    }
-
-    /// The same; of a folder of the stores of test cases, all of them.
-    pub fn open_all(path: &Path) -> Result<Vec<Self>, PipelineError> {
-        let has = |folder: &Path, name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
-        let candidates = [path.to_path_buf(), path.join(LATEST), path.join(DEFAULT_BASE).join(LATEST)];
-        let first = candidates.iter().find(|folder| has(folder, RUN_FILE) || has(folder, SUMMARY_FILE));
-        let Some(group) = first.filter(|folder| !has(folder, RUN_FILE)) else { return Ok(vec![Self::open(path)?]) };
-        if group.ends_with(LATEST) {
-            stays_beside(group)?;
-        }
-        let entries = fs::read_dir(group).map_err(PipelineError::io("list", group))?;
-        let folders = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        let mut paths: Vec<PathBuf> = folders.map(|entry| entry.path()).filter(|path| has(path, RUN_FILE)).collect();
-        paths.sort();
-        paths.iter().map(|path| Self::open(path)).collect()
     }
 
     /// Links would lead what is written or removed in the store out of it, and no command of ours makes any.
