@@ -312,8 +312,8 @@ pub enum Command {
     Accept(AcceptOptions),
     /// Make one report, with one exit code, of several checks: of parts that --shard made, or of several programs.
     ///
-    /// Each finding is told once, from the check that is surest of it; its reproduce command names that store. The exit code is 66
-    /// as --fail-on says, else that of the first program that ended with another one than 0. Nothing is executed.
+    /// Each finding is told once, from the check that is surest of it; its reproduce command names that store. The exit code is
+    /// 66 as --fail-on says, else that of the first program that ended with another one than 0. Nothing is executed.
     #[command(after_help = examples::MERGE)]
     Merge(MergeOptions),
     /// Inspect, check, convert and generate traces.

@@ -13,7 +13,6 @@ pub mod env;
 pub mod explore;
 pub mod man;
 pub mod merge;
-mod merged;
 pub mod minimise;
 pub mod predict;
 pub mod prepare;

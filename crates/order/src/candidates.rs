@@ -42,7 +42,8 @@ const LARGEST_ATOMIC: u32 = 16;
 
 /// The races that would be left if the plain accesses of these sites were atomic, sequentially consistent, in the same order.
 ///
-/// Not always a part of those that there are: a store that is atomic ends a release sequence. The sites are in ascending order. What ends a block stays what it is, and so do accesses of more than 16 bytes.
+/// Not always a part of those that there are: a store that is atomic ends a release sequence. The sites are in ascending order.
+/// What ends a block stays what it is, and so do accesses of more than 16 bytes.
 pub fn races_if_atomic(
     trace: &Trace,
     memory: &SharedMemory,

@@ -1,6 +1,8 @@
 //! `rashomon merge`.
 
-use super::merged::{Merged, Of};
+pub mod merged;
+
+use self::merged::{Merged, Of};
 use super::report::summary_of;
 use super::{Ui, present};
 use crate::arguments::MergeOptions;
@@ -8,7 +10,7 @@ use crate::exit::Exit;
 use anyhow::{Context as _, Result};
 use rashomon_event::harmless;
 use rashomon_pipeline::Store;
-use rashomon_report::{RunSummary, TestCase};
+use rashomon_report::RunSummary;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -95,13 +97,4 @@ fn words(command: &[String]) -> String {
     let program = command.first().map(|path| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned());
     let arguments = command.iter().skip(1).cloned();
     harmless(&program.into_iter().chain(arguments).collect::<Vec<_>>().join(" ")).into_owned()
-}
-
-/// Of the checks that a report is of: how the first ended that did not end well.
-pub fn first_failed(summary: &RunSummary) -> Exit {
-    let exit = |one: &TestCase| match one.failure {
-        Some(_) => Exit::Failed,
-        None => Exit::of_program(one.exit),
-    };
-    summary.test_cases.iter().map(exit).find(|exit| exit.code() != 0).unwrap_or(Exit::Success)
 }

@@ -1,4 +1,4 @@
-//! Which races are the cause of others: threads that hand data over by a plain flag race on the flag, and on all that it hands over.
+//! Which races are the cause of others: threads that hand data over by a plain flag race on the flag, and on what it hands over.
 //!
 //! Of each variable with proven races it is asked which other proven races happens-before would order, in a recording, if the
 //! accesses to that variable were atomic. Those on a variable that orders many are *synchronisation races*, what it orders is
@@ -6,8 +6,8 @@
 //! Considered Harmful", OSDI 2010). The one that orders most is told, then of what is left the next one.
 //!
 //! Nothing is executed. Guarantee: in the recordings that are looked at, each race that is told as apparent would be ordered
-//! wherever its two places race. Limits: [`MOST_RECORDINGS`], [`MOST_VARIABLES`]; other executions may show the race all the same;
-//! a variable orders at least [`LEAST_ORDERED`] races, and one in [`SHARE_ORDERED`] of the others: fewer may be chance.
+//! wherever its two places race. Limits: [`MOST_RECORDINGS`], [`MOST_VARIABLES`]; other executions may show the race all the
+//! same; a variable orders at least [`LEAST_ORDERED`] races, and one in [`SHARE_ORDERED`] of the others: fewer may be chance.
 
 use crate::check::leads::is_proven;
 use crate::check::prove::load_until;

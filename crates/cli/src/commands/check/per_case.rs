@@ -2,8 +2,7 @@
 
 use super::{Executed, execute};
 use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions, Target};
-use crate::commands::merge::first_failed;
-use crate::commands::merged::{Merged, Of};
+use crate::commands::merge::merged::{Merged, Of, first_failed};
 use crate::commands::prepare::prepare_inspected;
 use crate::commands::{Ui, end_children_on_interruption, present};
 use crate::exit::Exit;

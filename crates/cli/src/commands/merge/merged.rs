@@ -1,5 +1,6 @@
 //! What several checks found, as one report: each finding once, from the check that is surest of it.
 
+use crate::exit::Exit;
 use rashomon_event::{Finding, FindingId};
 use rashomon_report::{ProgramExit, RunSummary, TestCase};
 use std::collections::BTreeMap;
@@ -98,4 +99,13 @@ fn told(mut finding: Finding, names: &[String], of: Of) -> Finding {
     let verb = if of == Of::TestCases { "shown by" } else { "shown by the" };
     finding.notes.push(format!("{verb} {word}{plural} {}{}", if of == Of::Checks { "of " } else { "" }, named.join(", ")));
     finding
+}
+
+/// Of the checks that a report is of: how the first ended that did not end well.
+pub fn first_failed(summary: &RunSummary) -> Exit {
+    let exit = |one: &TestCase| match one.failure {
+        Some(_) => Exit::Failed,
+        None => Exit::of_program(one.exit),
+    };
+    summary.test_cases.iter().map(exit).find(|exit| exit.code() != 0).unwrap_or(Exit::Success)
 }
