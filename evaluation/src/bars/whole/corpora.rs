@@ -36,6 +36,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(90);
 const HANGS: u32 = 3;
 /// The exit code of another tool that reports something.
 const REPORTED: i32 = 66;
+/// Valgrind says so of itself, and not of the program.
+const GAVE_UP: &str = "I can't recover.  Giving up.";
 /// Of ThreadSanitizer's reports.
 const RACE: &str = "WARNING: ThreadSanitizer: data race";
 /// Kinds of findings that say how an execution failed, and not only what is wrong with it.
@@ -228,6 +230,9 @@ fn others(command: &mut Command, runs: u32) -> Result<Others> {
             break;
         }
         let execution = races::execute(command.stdin(Stdio::null()), TIMEOUT)?;
+        if execution.said.contains(GAVE_UP) {
+            bail!("Valgrind cannot execute a program: {}", execution.said.lines().next().unwrap_or_default());
+        }
         let code = execution.status.map(|status| status.code());
         hung = if code.is_none() { hung + 1 } else { 0 };
         let reported = code == Some(Some(REPORTED)) || execution.said.contains("WARNING: ThreadSanitizer");
