@@ -37,11 +37,13 @@ use std::time::Duration;
 const SLOWDOWN: u32 = 5;
 const LEAST_LIMIT: Duration = Duration::from_secs(1);
 
-/// Of an excerpt: the most time, the share of the time for recordings, and the most bytes before it keeps no more accesses.
+/// Of an excerpt: the most time, the share of the time for recordings, and the most bytes before it keeps no more accesses. While
+/// nothing is suspected each has four times as many as the one before, up to the most: one thread alone may use up the first.
 const EXCERPT: Duration = Duration::from_secs(1);
 const EXCERPTS: u32 = 8;
 const LEAST_EXCERPT: Duration = Duration::from_millis(50);
 const EXCERPT_BYTES: u64 = 1 << 22;
+const MOST_EXCERPT_BYTES: u64 = 1 << 26;
 
 /// How a recording is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,7 +221,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             }
             if manner == Manner::Excerpt {
                 let given = if settings.trace_limit == 0 { u64::MAX } else { settings.trace_limit };
-                settings.trace_limit = given.min(EXCERPT_BYTES);
+                settings.trace_limit = given.min(bytes_of_excerpt(number, !self.gathered.leads.is_empty()));
             }
         }
         let (mut recorded, header) = match record(job.program, &folder, &settings) {
@@ -440,5 +442,23 @@ impl Gathered {
             (lead.begun, shared, *rank, lead.doubt(), lead.finding.verdict.rank(), was_ordered, turns, lead.finding.id.clone())
         });
         leads.into_iter().map(|(_, lead)| lead).collect()
+    }
+}
+
+/// `number`: of the recording, the first excerpt having 1.
+fn bytes_of_excerpt(number: u32, is_suspected: bool) -> u64 {
+    let grown = if is_suspected { 0 } else { number.saturating_sub(1).min(8) };
+    (EXCERPT_BYTES << (2 * grown)).min(MOST_EXCERPT_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excerpts_grow_until_something_is_suspected() {
+        let megabytes = |number, is_suspected| bytes_of_excerpt(number, is_suspected) >> 20;
+        assert_eq!([1, 2, 3, 4, 1000].map(|number| megabytes(number, false)), [4, 16, 64, 64, 64]);
+        assert_eq!([1, 2, 1000].map(|number| megabytes(number, true)), [4, 4, 4]);
     }
 }

@@ -22,11 +22,13 @@ use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use crate::record::Scheduling;
+use crate::store::run::RunRecord;
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE};
 use rashomon_confirm::force::remove;
 use rashomon_confirm::{Output, Time, execute, no_session};
 use rashomon_event::{Deadline, Finding, FindingKind, KeptPlace};
 use rashomon_files::Links;
+use rashomon_report::ProgramExit;
 use rashomon_trace::Policy;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -49,6 +51,8 @@ const DETECTIONS: u32 = 3;
 /// Recordings of its places behind each, at most; and how many in a row may show nothing new.
 const MOST: u32 = 4;
 const FRUITLESS: u32 = 2;
+/// Of what is left of its time, one execution of a program that does not end by itself may take one part in so many.
+const PART_OF_ENDLESS: u32 = 4;
 const POLICIES: [Policy; 3] = [Policy::Random, Policy::Pct, Policy::RoundRobin];
 /// Bytes of reports that are read.
 const LARGEST: u64 = 64 << 20;
@@ -107,7 +111,7 @@ impl Detect {
         let set = [(DETECT_VARIABLE.into(), flags.into_text()), (REPORTER_VARIABLE.into(), case.job.settings.tool.clone())];
         program.environment.extend(set);
         let forcing = case.job.forcing(case.run);
-        let time = Time { limit: Some(forcing.limit), until };
+        let time = Time { limit: Some(forcing.limit), until: until_of_one(case.run, until) };
         execute(&program, no_session(), &forcing.input, Output::Discard, time)?;
         case.tally.executions += 1;
         self.races.append(&mut reported(&folder)?);
@@ -139,7 +143,8 @@ impl Detect {
         let before = case.gathered.leads.len();
         case.observer.progress(Progress::Working(&format!("recording {} alone", count(kept.len() as u64, "place"))));
         let next = Next { scheduling: Scheduling::Serial(policy), seed };
-        if case.record_next(next, Manner::Places { kept, until })? {
+        let ended = until_of_one(case.run, until);
+        if case.record_next(next, Manner::Places { kept, until: ended })? {
             let number = case.run.recordings.len() as u32 - 1;
             if let Some(shown) = case.analyse_late(number, until)?.shown {
                 case.novelty.learn(shown);
@@ -150,6 +155,14 @@ impl Detect {
             self.fruitless = 0;
         }
         Ok(made)
+    }
+}
+
+/// When an execution is ended: of a program that does not end by itself, so early that there is time for what it shows.
+fn until_of_one(run: &RunRecord, until: Deadline) -> Deadline {
+    match (run.recordings.first(), until.left()) {
+        (Some(first), Some(left)) if first.exit == ProgramExit::TimedOut => Deadline::within(left / PART_OF_ENDLESS),
+        _ => until,
     }
 }
 
