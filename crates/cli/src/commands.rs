@@ -44,6 +44,7 @@ use rashomon_event::{Deadline, Finding};
 use rashomon_files::Links;
 use rashomon_pipeline::analyse::Engine;
 use rashomon_pipeline::check::plan::{Fixed, Next, Plan, UntilNothingNew};
+use rashomon_pipeline::check::postponed::Postponed;
 use rashomon_pipeline::check::shard::Shard;
 use rashomon_pipeline::engines::{self, record::Record};
 use rashomon_pipeline::findings::declared::Declarations;
@@ -197,6 +198,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
         forced_limit: confirm.forced_timeout,
         times: confirm.proofs,
         shard: confirm.shard.unwrap_or_default(),
+        postponed: Postponed::default(),
         correlated: Declarations::default(),
         keep: confirm.keep,
         tool: tool()?,
@@ -241,6 +243,7 @@ pub fn settings_for(
         forced_limit: confirm.and_then(|confirm| confirm.forced_timeout),
         times: confirm.map_or(1, |confirm| confirm.proofs),
         shard,
+        postponed: Postponed::default(),
         correlated: declarations(confirm.and_then(|confirm| confirm.correlated.as_deref()))?,
         keep: confirm.is_some_and(|confirm| confirm.keep),
         tool: tool()?,
@@ -332,8 +335,7 @@ fn tool() -> Result<OsString> {
 /// Writes the reports of `check`, `predict` and `confirm`, and says whether `--fail-on` is met.
 pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &ReportOptions) -> Result<bool> {
     let shown = shown(options.show);
-    let suppressions = [&options.suppressions[..], &options.suppress].concat();
-    let sifted = known::sift(findings, &suppressions, options.baseline.as_ref());
+    let sifted = known::sift(findings, &options.all_suppressions(), options.baseline.as_ref());
     let findings = &sifted.findings[..];
     let mut summary = summary.clone();
     summary.notes.extend(sifted.notes);

@@ -6,6 +6,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use rashomon_event::{Finding, FindingId, counted};
+use rashomon_pipeline::check::postponed::Postponed;
 use rashomon_report::fingerprint::fingerprint;
 use rashomon_reporter::Suppressions;
 use std::collections::BTreeMap;
@@ -126,6 +127,17 @@ fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
+/// What is suppressed, or accepted by its id, is forced behind all others.
+pub fn postponed(suppressions: Vec<SuppressionFile>, baseline: Option<Baseline>) -> Postponed {
+    if suppressions.is_empty() && baseline.is_none() {
+        return Postponed::default();
+    }
+    Postponed::where_known(move |finding| {
+        baseline.as_ref().is_some_and(|baseline| baseline.entries.contains_key(&finding.id))
+            || suppressions.iter().any(|file| file.rules.suppresses(finding))
+    })
+}
+
 /// What is left to be told.
 pub struct Sifted {
     pub findings: Vec<Finding>,
@@ -175,4 +187,27 @@ pub fn sift(findings: &[Finding], suppressions: &[SuppressionFile], baseline: Op
 /// `1 finding was`, `2 findings were`.
 fn were(number: u64) -> String {
     format!("{} {}", counted(number, "finding"), if number == 1 { "was" } else { "were" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rashomon_event::{Evidence, FindingKind};
+
+    fn race_on(variable: &str, id: u32) -> Finding {
+        let subject = format!("global {variable} (4 bytes)");
+        Finding { subject, ..Finding::suspected(FindingKind::DataRace, Evidence::Hybrid, FindingId::of("race", id)) }
+    }
+
+    #[test]
+    fn what_is_suppressed_or_accepted_is_postponed() {
+        let (noise, known, new) = (race_on("noise", 1), race_on("known", 2), race_on("new", 3));
+        let mut baseline = Baseline::default();
+        baseline.accept(&known);
+        let rule = SuppressionFile::of_rule("race:^noise$").unwrap();
+        let has = |postponed: Postponed| [&noise, &known, &new].map(|finding| postponed.has(finding));
+        assert_eq!(has(postponed(Vec::new(), None)), [false; 3]);
+        assert_eq!(has(postponed(vec![rule.clone()], None)), [true, false, false]);
+        assert_eq!(has(postponed(vec![rule], Some(baseline))), [true, true, false]);
+    }
 }

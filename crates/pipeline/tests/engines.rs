@@ -5,6 +5,7 @@ use rashomon_abi::record::{AccessClass, Op};
 use rashomon_confirm::{Input, Output, Program};
 use rashomon_event::{Deadline, ModuleInfo};
 use rashomon_pipeline::check::budget::Deadlines;
+use rashomon_pipeline::check::postponed::Postponed;
 use rashomon_pipeline::check::shard::Shard;
 use rashomon_pipeline::engines::engine::{Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use rashomon_pipeline::engines::{self, Asked, of_check, run_portfolio};
@@ -70,6 +71,7 @@ fn settings() -> Settings {
         budget: Budget::NONE,
         forced_limit: None,
         shard: Shard::WHOLE,
+        postponed: Postponed::default(),
         times: 1,
         correlated: Declarations::default(),
         keep: false,

@@ -63,6 +63,11 @@ impl Suppressions {
         found.is_some()
     }
 
+    /// As [`Self::suppress_finding`], and counts for nothing.
+    pub fn suppresses(&self, finding: &Finding) -> bool {
+        kind_of(finding.kind).is_some_and(|kind| self.find_finding(kind, finding).is_some())
+    }
+
     fn find_finding(&self, kind: &str, finding: &Finding) -> Option<usize> {
         let of_frame = |kind: &str, frame: &event::Frame| {
             let names = [frame.function.as_deref(), frame.file.as_deref(), Some(frame.module.as_str())];

@@ -51,6 +51,11 @@ impl ReportOptions {
         }
     }
 
+    /// Of files, and those that were given one by one.
+    pub fn all_suppressions(&self) -> Vec<SuppressionFile> {
+        [&self.suppressions[..], &self.suppress].concat()
+    }
+
     /// Whether a report goes to standard output, so that the program's own output has to go elsewhere.
     pub fn to_output(&self) -> bool {
         self.json

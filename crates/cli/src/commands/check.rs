@@ -7,13 +7,14 @@ use super::{Ui, end_children_on_interruption, plan_of_check, present, processors
 use crate::arguments::{CallsName, ConfirmOptions, ReportOptions, RunOptions, Target};
 use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
+use crate::known;
 use crate::live;
 use crate::progress::Reporter;
 use anyhow::{Result, bail};
 use rashomon_event::Finding;
 use rashomon_pipeline::engines::{Asked, of_check, run_portfolio};
 use rashomon_pipeline::program::Output;
-use rashomon_pipeline::{Binaries, Case, Job, PipelineError};
+use rashomon_pipeline::{Binaries, Case, Job, PipelineError, Settings};
 use rashomon_report::{Counts, RunSummary};
 
 pub fn check(ui: Ui, run: &RunOptions, confirm: &ConfirmOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
@@ -41,7 +42,7 @@ pub fn check_prepared(
     report: &ReportOptions,
     prepared: Prepared,
 ) -> Result<Checked> {
-    let executed = execute(options, confirm, report.to_output(), reporter(ui, report), prepared)?;
+    let executed = execute((options, confirm, report), reporter(ui, report), prepared)?;
     let Executed { findings, summary, stopped } = executed;
     let met = present(ui, &findings, &summary, report)?;
     // What was found counts more than what could not be tried.
@@ -59,20 +60,21 @@ pub struct Executed {
     pub stopped: Option<PipelineError>,
 }
 
-/// `to_output`: a report goes to standard output, so that the program's own output must not.
+/// With a report on standard output the program's own output goes elsewhere.
 pub fn execute(
-    options: &RunOptions,
-    confirm: &ConfirmOptions,
-    to_output: bool,
+    (options, confirm, report): (&RunOptions, &ConfirmOptions, &ReportOptions),
     mut reporter: Reporter,
     prepared: Prepared,
 ) -> Result<Executed> {
-    let output = if to_output { Output::ToError } else { Output::Inherit };
+    let output = if report.to_output() { Output::ToError } else { Output::Inherit };
     let bounds = Bounds::of(confirm.budget, CONFIRM_BUDGET);
     if matches!(options.filter.unseen_calls, Some(CallsName::Every | CallsName::Naive)) {
         bail!("--unseen-calls=every and =naive are for `rashomon record`: nothing can be forced from such recordings");
     }
-    let settings = settings_for(options, Some(confirm), bounds, prepared.run.base_time_nanoseconds, output)?;
+    let settings = Settings {
+        postponed: known::postponed(report.all_suppressions(), report.baseline.clone()),
+        ..settings_for(options, Some(confirm), bounds, prepared.run.base_time_nanoseconds, output)?
+    };
     let Prepared { program, store, mut run } = prepared;
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };

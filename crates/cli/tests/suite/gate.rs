@@ -127,3 +127,45 @@ fn one_run_writes_every_format() {
     let again = place.rashomon(&["report", "store", "--format", "sarif"]).expect(0, &[]);
     assert_eq!(again.out, read(&place, "r.sarif"));
 }
+
+/// The lock orders them when they are recorded: each is predicted, and forced by a schedule of its own.
+const TWO: &str = "#include <pthread.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int first, second;
+static __attribute__((noinline)) void one(int value) { first = value; }
+static __attribute__((noinline)) void other(int value) { second = value; }
+static void *task(void *p) {
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+    one(1);
+    other(1);
+    return p;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    one(2);
+    other(2);
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+    pthread_join(thread, 0);
+    return 0;
+}
+";
+
+#[test]
+fn what_is_suppressed_is_forced_behind_all_others() {
+    let place = Place::new();
+    place.compile("program", TWO);
+    let line = ["check", "--recordings", "1", "--policy", "run-to-block", "--engines", "force"];
+    for (suppressed, told) in [("one", "second"), ("other", "first")] {
+        let rule = format!("race:^{suppressed}$");
+        let ended = place.rashomon(&[&line[..], &["--suppress", &rule, "--json", "r.json", "--", "./program"]].concat());
+        ended.expect(66, &[&format!("global {told} "), "PROVEN: 1 data race", "1 finding was suppressed"]);
+        let report = place.json("r.json");
+        let id = report["findings"][0]["id"].as_str().unwrap_or_default();
+        let text = ended.to_string();
+        let proven: Vec<&str> = text.lines().filter(|line| line.contains("proven (") && line.contains("rashomon: ")).collect();
+        assert!(proven.len() == 2 && proven[0].ends_with(id), "{text}");
+    }
+}

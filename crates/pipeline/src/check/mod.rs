@@ -7,6 +7,7 @@ pub mod leads;
 mod learning;
 pub mod novelty;
 pub mod plan;
+pub mod postponed;
 pub mod prove;
 pub mod pursue;
 pub mod shard;
@@ -16,6 +17,7 @@ use crate::analyse::examine::Examination;
 use crate::analyse::{Engine, Values};
 use crate::check::budget::Budget;
 use crate::check::leads::{Gathered, Lead, Source, is_proven, leads_of, merge};
+use crate::check::postponed::Postponed;
 use crate::check::prove::{Prover, load, may_be_unordered};
 use crate::check::shard::Shard;
 use crate::check::tally::Tally;
@@ -61,6 +63,8 @@ pub struct Settings {
     pub times: u32,
     /// Which part of the work is done.
     pub shard: Shard,
+    /// What is forced behind everything else.
+    pub postponed: Postponed,
     /// Variables that are declared to belong together.
     pub correlated: Declarations,
     /// Keep the sessions of proofs.

@@ -124,7 +124,8 @@ impl Force {
         let mut leads = case.gathered.in_order();
         job.set_alike_aside(&mut leads, &mut case.tally, case.observer)?;
         // Who does a part of the work begins with it.
-        leads.sort_by_key(|lead| !job.settings.shard.owns(&lead.finding.id));
+        let settings = job.settings;
+        leads.sort_by_key(|lead| (settings.postponed.has(&lead.finding), !settings.shard.owns(&lead.finding.id)));
         // The last execution, which leaves the world whole, takes about as long as the first one did, and as the sleeps did that
         // passed there in virtual time.
         let whole = match (&job.program.before_each, case.run.recordings.first()) {

@@ -98,7 +98,7 @@ impl Suite<'_> {
         let mut arguments = self.framework.unselected(&self.arguments);
         arguments.push(case.argument.clone().into());
         let prepared = prepare_inspected(run, store, self.inspection.clone(), arguments, self.framework.environment())?;
-        let executed = execute(run, confirm, report.to_output(), Reporter::telling(self.ui.quiet, None), prepared)?;
+        let executed = execute((run, confirm, report), Reporter::telling(self.ui.quiet, None), prepared)?;
         match executed.stopped {
             Some(error) if executed.findings.is_empty() => Err(error.into()),
             _ => Ok(executed),
