@@ -161,10 +161,10 @@ fn what_is_suppressed_is_forced_behind_all_others() {
     for (suppressed, told) in [("one", "second"), ("other", "first")] {
         let rule = format!("race:^{suppressed}$");
         let ended = place.rashomon(&[&line[..], &["--suppress", &rule, "--json", "r.json", "--", "./program"]].concat());
+        let text = ended.to_string();
         ended.expect(66, &[&format!("global {told} "), "PROVEN: 1 data race", "1 finding was suppressed"]);
         let report = place.json("r.json");
         let id = report["findings"][0]["id"].as_str().unwrap_or_default();
-        let text = ended.to_string();
         let proven: Vec<&str> = text.lines().filter(|line| line.contains("proven (") && line.contains("rashomon: ")).collect();
         assert!(proven.len() == 2 && proven[0].ends_with(id), "{text}");
     }
