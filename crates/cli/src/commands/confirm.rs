@@ -7,6 +7,7 @@ use super::{
 };
 use crate::arguments::{ConfirmOptions, PredictEngine, ReportOptions, TrustOptions};
 use crate::exit::Exit;
+use crate::known;
 use anyhow::Result;
 use rashomon_pipeline::engines::{Asked, of_check, run_portfolio};
 use rashomon_pipeline::{Binaries, Case, Job, Settings};
@@ -28,7 +29,8 @@ pub fn confirm(
     add_trusted(&store, (&mut run, &origin), trust)?;
     let program = program_of(&run)?;
     check_binaries(&store, &run)?;
-    let settings = Settings { engine: engine_of(engine), ..settings_of(&run, confirm)? };
+    let postponed = known::postponed(report.all_suppressions(), report.baseline.clone());
+    let settings = Settings { engine: engine_of(engine), postponed, ..settings_of(&run, confirm)? };
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
