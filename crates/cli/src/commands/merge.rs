@@ -60,6 +60,9 @@ impl All {
             self.commands.insert(command);
             return Ok(());
         };
+        if !self.stores.insert(group.path().to_owned()) {
+            return Ok(());
+        }
         self.has_cases = true;
         let summary = group
             .summary()?
