@@ -1,9 +1,36 @@
 //! Runs a term along a given trace, to check counterexamples. Slow and small; shares nothing with the explored transitions.
+//!
+//! It knows no reductions, so that what took few states to find may be too much for it: then it says that, and nothing else.
 
-use crate::refine::Then;
+use crate::refine::{Limits, Then};
 use crate::term::{Events, Processes, Renaming, Term, TermId};
 use crate::transitions::Action;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Instant;
+
+/// For each state that a search may have, so many states and parts of states are looked at; and so many at least.
+const FOR_EACH_STATE: usize = 8;
+const LEAST: usize = 1 << 20;
+/// The clock is read once for so many.
+const BETWEEN_LOOKS: usize = 1 << 10;
+
+/// Who looks at states, and for how long.
+struct Work<'p> {
+    processes: &'p mut Processes,
+    left: usize,
+    until: Option<Instant>,
+}
+
+impl Work<'_> {
+    /// Whether one more state may be looked at.
+    fn goes_on(&mut self) -> bool {
+        if self.left.is_multiple_of(BETWEEN_LOOKS) && self.until.is_some_and(|until| Instant::now() >= until) {
+            self.left = 0;
+        }
+        self.left = self.left.saturating_sub(1);
+        self.left > 0
+    }
+}
 
 /// What a term has become.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -19,55 +46,61 @@ enum State {
     Followed(Box<State>, TermId),
 }
 
-/// Whether the process can do the trace, and then that. Of one that may terminate, what it offers is just its tick.
-pub fn shows(processes: &mut Processes, process: TermId, trace: &[Action], then: &Then) -> bool {
-    let mut now = quiet(processes, HashSet::from([State::Written(process)]));
+/// Whether the process can do the trace, and then that. Of one that may terminate, what it offers is just its tick. `None`: the
+/// limits do not allow to say.
+pub fn shows(processes: &mut Processes, process: TermId, (trace, then): (&[Action], &Then), limits: &Limits) -> Option<bool> {
+    let work = &mut Work { processes, left: limits.states.saturating_mul(FOR_EACH_STATE).max(LEAST), until: limits.until };
+    let mut now = quiet(work, HashSet::from([State::Written(process)]));
     for &action in trace {
-        let steps: Vec<_> = now.iter().flat_map(|state| can(processes, state)).collect();
+        let steps: Vec<_> = now.iter().flat_map(|state| can(work, state)).collect();
         let next = steps.into_iter().filter(|step| step.0 == action).map(|step| step.1);
-        now = quiet(processes, next.collect());
+        now = quiet(work, next.collect());
     }
-    match then {
+    let shows = match then {
         Then::Anything => !now.is_empty(),
-        Then::Diverges => now.iter().any(|state| runs_for_ever(processes, state)),
+        Then::Diverges => now.iter().any(|state| runs_for_ever(work, state)),
         Then::Offers(offers) => now.iter().any(|state| {
-            let actions: BTreeSet<_> = can(processes, state).into_iter().map(|step| step.0).collect();
+            let actions: BTreeSet<_> = can(work, state).into_iter().map(|step| step.0).collect();
             match actions.contains(&Action::Tick) {
                 true => *offers == BTreeSet::from([Action::Tick]),
                 false => actions == *offers,
             }
         }),
-    }
+    };
+    (work.left > 0).then_some(shows)
 }
 
 /// Whether internal steps lead back to where they have been.
-fn runs_for_ever(processes: &mut Processes, from: &State) -> bool {
+fn runs_for_ever(work: &mut Work<'_>, from: &State) -> bool {
     let mut internal = |state: &State| -> Vec<State> {
-        can(processes, state).into_iter().filter(|step| step.0 == Action::Tau).map(|step| step.1).collect()
+        can(work, state).into_iter().filter(|step| step.0 == Action::Tau).map(|step| step.1).collect()
     };
-    let mut left = HashSet::new();
+    // Of each state that was come to: whether the way to where we are leads through it.
+    let mut known = HashMap::from([(from.clone(), true)]);
     let mut way: Vec<(State, Vec<State>)> = vec![(from.clone(), internal(from))];
     while let Some((state, open)) = way.last_mut() {
         let Some(next) = open.pop() else {
-            left.insert(state.clone());
+            known.insert(state.clone(), false);
             way.pop();
             continue;
         };
-        if way.iter().any(|(state, _)| *state == next) {
-            return true;
-        }
-        if !left.contains(&next) {
-            let open = internal(&next);
-            way.push((next, open));
+        match known.get(&next) {
+            Some(true) => return true,
+            Some(false) => {}
+            None => {
+                let open = internal(&next);
+                known.insert(next.clone(), true);
+                way.push((next, open));
+            }
         }
     }
     false
 }
 
-fn quiet(processes: &mut Processes, mut states: HashSet<State>) -> HashSet<State> {
+fn quiet(work: &mut Work<'_>, mut states: HashSet<State>) -> HashSet<State> {
     let mut open: Vec<_> = states.iter().cloned().collect();
     while let Some(state) = open.pop() {
-        for (action, next) in can(processes, &state) {
+        for (action, next) in can(work, &state) {
             if action == Action::Tau && states.insert(next.clone()) {
                 open.push(next);
             }
@@ -95,13 +128,17 @@ fn opened(processes: &mut Processes, id: TermId) -> Option<State> {
     })
 }
 
-fn can(processes: &mut Processes, state: &State) -> Vec<(Action, State)> {
-    let mut of = |state: &State| can(processes, state);
+/// Nothing, once the limits are reached.
+fn can(work: &mut Work<'_>, state: &State) -> Vec<(Action, State)> {
+    if !work.goes_on() {
+        return Vec::new();
+    }
+    let mut of = |state: &State| can(work, state);
     let within = |set: &Events, action| matches!(action, Action::Visible(event) if set.contains(&event));
     match state {
         State::Ended => Vec::new(),
-        State::Written(id) => match (opened(processes, *id), processes.term(*id)) {
-            (Some(state), _) => can(processes, &state),
+        State::Written(id) => match (opened(work.processes, *id), work.processes.term(*id)) {
+            (Some(state), _) => can(work, &state),
             (None, Term::Skip) => vec![(Action::Tick, State::Ended)],
             (None, Term::Prefix(event, next)) => vec![(Action::Visible(*event), State::Written(*next))],
             (None, Term::Internal(a, b)) => vec![(Action::Tau, State::Written(*a)), (Action::Tau, State::Written(*b))],
@@ -157,12 +194,12 @@ fn can(processes: &mut Processes, state: &State) -> Vec<(Action, State)> {
                 }
             })
             .collect(),
-        State::Both(a, set, b) => together(processes, a, set, b),
+        State::Both(a, set, b) => together(work, a, set, b),
     }
 }
 
 /// Steps of two processes that synchronise on a set.
-fn together(processes: &mut Processes, a: &State, set: &Events, b: &State) -> Vec<(Action, State)> {
+fn together(work: &mut Work<'_>, a: &State, set: &Events, b: &State) -> Vec<(Action, State)> {
     if *a == State::Ended && *b == State::Ended {
         return vec![(Action::Tick, State::Ended)];
     }
@@ -170,9 +207,9 @@ fn together(processes: &mut Processes, a: &State, set: &Events, b: &State) -> Ve
     let both = |a: State, b: State| State::Both(Box::new(a), set.clone(), Box::new(b));
     // That one side has ended is seen only when both have.
     let seen = |action| if action == Action::Tick { Action::Tau } else { action };
-    let right = can(processes, b);
+    let right = can(work, b);
     let mut steps = Vec::new();
-    for (action, next) in can(processes, a) {
+    for (action, next) in can(work, a) {
         if synchronised(action) {
             let others = right.iter().filter(|step| step.0 == action);
             steps.extend(others.map(|(_, other)| (action, both(next.clone(), other.clone()))));

@@ -88,6 +88,8 @@ pub enum Why {
     Step(#[from] StepError),
     #[error("the interpreter of terms does not accept a counterexample")]
     Rejected,
+    #[error("a counterexample is known, and running it without reductions takes more than the limits allow")]
+    Unchecked,
 }
 
 /// Whether each behaviour of the implementation is one of the specification.
@@ -156,9 +158,13 @@ fn explore(processes: &mut Processes, goal: Goal, implementation: TermId, limits
     let mut search = Search::new(processes, goal, limits);
     let ended = search.run(implementation);
     let (states, found) = (search.pairs.len(), std::mem::take(&mut search.found));
-    let mut accepted = |found: &Counterexample| interpreter::shows(processes, implementation, &found.trace, &found.then);
-    if !found.iter().all(&mut accepted) {
-        return Verdict::Undecided { states, why: Why::Rejected };
+    for found in &found {
+        let why = match interpreter::shows(processes, implementation, (&found.trace, &found.then), limits) {
+            Some(true) => continue,
+            Some(false) => Why::Rejected,
+            None => Why::Unchecked,
+        };
+        return Verdict::Undecided { states, why };
     }
     match ended {
         _ if !found.is_empty() => Verdict::Fails { counterexamples: found, states },

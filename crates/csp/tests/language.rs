@@ -166,6 +166,16 @@ static PIECES: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
     files.iter().map(|file| pieces(std::fs::read_to_string(file).unwrap())).collect()
 });
 
+/// Without reductions there is no end to what the counterexample comes through.
+#[test]
+fn a_counterexample_that_cannot_be_run_to_its_end_within_the_limits_is_no_answer() {
+    let text = "channel a, b\nGROW = a -> (GROW ||| GROW)\nP = (b -> STOP) [] (GROW \\ {a})\nassert STOP [T= P\n";
+    let mut script = Script::read(text).unwrap();
+    let claim = script.assertions[0].claim;
+    let verdict = script.check(claim, &Limits { states: 300, ..Limits::default() });
+    assert!(matches!(verdict, Verdict::Undecided { why: Why::Unchecked | Why::States, .. }), "{verdict:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
