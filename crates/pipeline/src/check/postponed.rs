@@ -3,9 +3,11 @@
 use rashomon_event::Finding;
 use std::fmt;
 
+type IsKnown = dyn Fn(&Finding) -> bool;
+
 /// Which ones: those that are suppressed, or known. By default none.
 #[derive(Default)]
-pub struct Postponed(Option<Box<dyn Fn(&Finding) -> bool>>);
+pub struct Postponed(Option<Box<IsKnown>>);
 
 impl Postponed {
     /// `is_known`: of a finding that nothing has been executed for yet.
