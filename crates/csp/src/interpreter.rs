@@ -8,9 +8,9 @@ use crate::transitions::Action;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Instant;
 
-/// For each state that a search may have, so many states and parts of states are looked at; and so many at least.
+/// For each state that a search may have, so many parts of states are looked at or copied; and so many at least.
 const FOR_EACH_STATE: usize = 8;
-const LEAST: usize = 1 << 20;
+const LEAST: usize = 1 << 17;
 /// The clock is read once for so many.
 const BETWEEN_LOOKS: usize = 1 << 10;
 
@@ -18,17 +18,25 @@ const BETWEEN_LOOKS: usize = 1 << 10;
 struct Work<'p> {
     processes: &'p mut Processes,
     left: usize,
+    /// States so far.
+    looked_at: usize,
     until: Option<Instant>,
 }
 
 impl Work<'_> {
     /// Whether one more state may be looked at.
     fn goes_on(&mut self) -> bool {
-        if self.left.is_multiple_of(BETWEEN_LOOKS) && self.until.is_some_and(|until| Instant::now() >= until) {
+        self.looked_at += 1;
+        if self.looked_at.is_multiple_of(BETWEEN_LOOKS) && self.until.is_some_and(|until| Instant::now() >= until) {
             self.left = 0;
         }
-        self.left = self.left.saturating_sub(1);
+        self.copies(1);
         self.left > 0
+    }
+
+    /// What so many steps of a part are copied for.
+    const fn copies(&mut self, steps: usize) {
+        self.left = self.left.saturating_sub(steps);
     }
 }
 
@@ -49,7 +57,8 @@ enum State {
 /// Whether the process can do the trace, and then that. Of one that may terminate, what it offers is just its tick. `None`: the
 /// limits do not allow to say.
 pub fn shows(processes: &mut Processes, process: TermId, (trace, then): (&[Action], &Then), limits: &Limits) -> Option<bool> {
-    let work = &mut Work { processes, left: limits.states.saturating_mul(FOR_EACH_STATE).max(LEAST), until: limits.until };
+    let left = limits.states.saturating_mul(FOR_EACH_STATE).max(LEAST);
+    let work = &mut Work { processes, left, looked_at: 0, until: limits.until };
     let mut now = quiet(work, HashSet::from([State::Written(process)]));
     for &action in trace {
         let steps: Vec<_> = now.iter().flat_map(|state| can(work, state)).collect();
@@ -219,5 +228,6 @@ fn together(work: &mut Work<'_>, a: &State, set: &Events, b: &State) -> Vec<(Act
     }
     let alone = right.into_iter().filter(|step| !synchronised(step.0));
     steps.extend(alone.map(|(action, next)| (seen(action), both(a.clone(), next))));
+    work.copies(steps.len());
     steps
 }

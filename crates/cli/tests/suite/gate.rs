@@ -131,7 +131,7 @@ fn one_run_writes_every_format() {
 /// The lock orders them when they are recorded: each is predicted, and forced by a schedule of its own.
 const TWO: &str = "#include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int first, second;
+int first, second;
 static __attribute__((noinline)) void one(int value) { first = value; }
 static __attribute__((noinline)) void other(int value) { second = value; }
 static void *task(void *p) {
