@@ -25,9 +25,10 @@ pub fn merge(ui: Ui, options: &MergeOptions) -> Result<Exit> {
         Some(command) if all.commands.is_empty() => command,
         _ => vec!["rashomon".into(), "merge".into()],
     };
+    let exit = all.merged.exit();
     let (findings, summary) = all.merged.finish(of, command, String::new());
     let met = present(ui, &findings, &summary, &options.report)?;
-    Ok(if met { Exit::Findings } else { all.failed.unwrap_or(Exit::Success) })
+    Ok(if met { Exit::Findings } else { exit })
 }
 
 #[derive(Default)]
@@ -38,8 +39,6 @@ struct All {
     commands: BTreeSet<Vec<String>>,
     has_cases: bool,
     has_others: bool,
-    /// How the first check ended that did not end well.
-    failed: Option<Exit>,
 }
 
 impl All {
@@ -70,7 +69,6 @@ impl All {
         for case in &summary.test_cases {
             if let Some(failure) = &case.failure {
                 self.merged.fail(&case.name, failure.clone());
-                self.failed.get_or_insert(Exit::Failed);
             } else if let Some(name) = Path::new(&case.store).file_name() {
                 // The folder may have been moved since.
                 self.add_store(&case.name, &Store::open(&group.path().join(name))?)?;
@@ -86,10 +84,6 @@ impl All {
             return Ok(false);
         }
         let summary = RunSummary { store: store.path().display().to_string(), ..summary_of(store)? };
-        let exit = Exit::of_program(summary.exit);
-        if exit.code() != 0 {
-            self.failed.get_or_insert(exit);
-        }
         self.merged.add(name, store.findings()?, summary);
         Ok(true)
     }

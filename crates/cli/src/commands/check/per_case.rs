@@ -2,7 +2,7 @@
 
 use super::{Executed, execute};
 use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions, Target};
-use crate::commands::merge::merged::{Merged, Of, first_failed};
+use crate::commands::merge::merged::{Merged, Of};
 use crate::commands::prepare::prepare_inspected;
 use crate::commands::{Ui, end_children_on_interruption, present};
 use crate::exit::Exit;
@@ -86,10 +86,11 @@ impl Suite<'_> {
         }
         let command = std::iter::once(self.inspection.path.as_os_str()).chain(self.arguments.iter().map(OsString::as_os_str));
         let command = command.map(|word| word.to_string_lossy().into_owned()).collect();
+        let exit = all.exit();
         let (findings, summary) = all.finish(Of::TestCases, command, self.group.path().display().to_string());
         self.group.write_summary(&summary)?;
         let met = present(self.ui, &findings, &summary, self.options.2)?;
-        Ok(if met { Exit::Findings } else { first_failed(&summary) })
+        Ok(if met { Exit::Findings } else { exit })
     }
 
     fn check_one(&self, case: &Case) -> Result<Executed> {

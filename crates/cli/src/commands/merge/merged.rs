@@ -63,6 +63,15 @@ impl Merged {
         self.checks.push(TestCase { failure: Some(failure), ..check_of(name, ProgramExit::Unknown, "") });
     }
 
+    /// How the first ended that did not end well.
+    pub fn exit(&self) -> Exit {
+        let exit = |one: &TestCase| match one.failure {
+            Some(_) => Exit::Failed,
+            None => Exit::of_program(one.exit),
+        };
+        self.checks.iter().map(exit).find(|exit| exit.code() != 0).unwrap_or(Exit::Success)
+    }
+
     /// Of all: the exit of the first that failed.
     pub fn finish(self, of: Of, command: Vec<String>, store: String) -> (Vec<Finding>, RunSummary) {
         let Self { findings, checks, summary } = self;
@@ -99,13 +108,4 @@ fn told(mut finding: Finding, names: &[String], of: Of) -> Finding {
     let verb = if of == Of::TestCases { "shown by" } else { "shown by the" };
     finding.notes.push(format!("{verb} {word}{plural} {}{}", if of == Of::Checks { "of " } else { "" }, named.join(", ")));
     finding
-}
-
-/// Of the checks that a report is of: how the first ended that did not end well.
-pub fn first_failed(summary: &RunSummary) -> Exit {
-    let exit = |one: &TestCase| match one.failure {
-        Some(_) => Exit::Failed,
-        None => Exit::of_program(one.exit),
-    };
-    summary.test_cases.iter().map(exit).find(|exit| exit.code() != 0).unwrap_or(Exit::Success)
 }
