@@ -6,8 +6,9 @@
 //! Considered Harmful", OSDI 2010). The one that orders most is told, then of what is left the next one.
 //!
 //! Nothing is executed. Guarantee: in the recordings that are looked at, each race that is told as apparent would be ordered
-//! wherever its two places race. Limits: [`MOST_RECORDINGS`], [`MOST_VARIABLES`]; other executions may show the race all the
-//! same; a variable orders at least [`LEAST_ORDERED`] races, and one in [`SHARE_ORDERED`] of the others: fewer may be chance.
+//! wherever its two places race. Limits: [`MOST_RECORDINGS`], [`MOST_VARIABLES`], [`MOST_PAIRS`]; other executions may show the
+//! race all the same; a variable orders at least [`LEAST_ORDERED`] races, and one in [`SHARE_ORDERED`] of the others: fewer may
+//! be chance.
 
 use crate::check::leads::is_proven;
 use crate::check::prove::load_until;
