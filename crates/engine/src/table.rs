@@ -14,6 +14,8 @@ const GROUP: usize = 1 << 10;
 const SPREAD: usize = 128;
 /// Bytes between two looks at the memory that a table on disk takes, when all of it is looked at.
 const TRIMMED: usize = 1 << 20;
+/// Elements between two such looks, when they are looked at in no order and each may bring a page into memory or two.
+const SCATTERED: usize = 1 << 9;
 
 #[derive(Clone, Debug)]
 pub struct Table<T> {
@@ -98,8 +100,12 @@ impl<T: Clone + Default> Table<T> {
         fill(&mut self.near, next, &T::default());
         // Those that are near now.
         let (near, far) = (&mut self.near, &mut self.far);
-        let mut left = Vec::new();
+        let (mut left, mut moved) = (Vec::new(), 0_usize);
         self.places.retain(|number, place| {
+            moved += 1;
+            if moved.is_multiple_of(SCATTERED) {
+                rashomon_spill::trim();
+            }
             let element = std::mem::take(&mut far[*place as usize]);
             if let Some(place) = near.get_mut(*number as usize) {
                 *place = element;
