@@ -21,7 +21,7 @@ use crate::record::external;
 use crate::record::{origin, recorder};
 use crate::serial::clock::{self, NEVER};
 use crate::serial::sched::{self, PollFile, Wait, WaitFor, Wake};
-use crate::serial::{explore, world};
+use crate::serial::{explore, replay, world};
 use crate::system::real::{errno, set_errno};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{Runtime, Thread};
@@ -111,6 +111,10 @@ impl Descriptor {
                         != 0
             }
         }
+    }
+    /// A socket that something else writes to than this process.
+    fn comes_from_world(&self) -> bool {
+        self.kind == Kind::Socket && self.object() == SOCKETS
     }
     /// An eventfd or a set of epoll: what comes out of it was put in by this process.
     fn is_event_counter(&self) -> bool {
@@ -393,6 +397,9 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
         if result >= 0 && takes_in {
             if descriptor.is_outside() {
                 external::came_in(thread, object, sync_source::FILE, site, Some(call.file));
+                if descriptor.comes_from_world() && config::serial() && !replay::active() {
+                    world::answered();
+                }
             }
             recorder::sync(thread, Op::Acquire, object, sync_source::FILE, site, &[]);
             if detect::on() {

@@ -76,6 +76,22 @@ pub fn has_passed(nanoseconds: u64) -> bool {
     passed
 }
 
+/// Real and virtual time when something last came from outside.
+static ANSWERED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Something came from outside, which took time there: virtual time catches up with the real time since the last such moment. A
+/// client that asks and is answered without pause would never come to the end of a sleep otherwise. The running thread has the
+/// turn.
+pub fn answered() {
+    let now = sys::clock(clock::MONOTONIC as usize);
+    let [real, model] = &ANSWERED;
+    let before = real.swap(now, Relaxed);
+    if before != 0 {
+        clock::advance_to(model.load(Relaxed).saturating_add(now.saturating_sub(before)));
+    }
+    model.store(clock::elapsed(), Relaxed);
+}
+
 /// A forked child: the lock may have been somebody's who is not there.
 pub fn reset_lock() {
     LOCK.unlock();

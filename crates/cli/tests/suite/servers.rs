@@ -2,6 +2,8 @@
 
 use crate::support::place::{Ended, Place, gdb_works, statuses};
 use serde_json::Value;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 
 /// Both connections are at work on two accounts, in opposite orders.
 const BOTH: &str = "./ask '1:add 1 10' '2:add 2 5' '1:move 1 2 1' '2:move 2 1 3' 1:sum";
@@ -303,3 +305,30 @@ int main(void) {
     return 0;
 }
 ";
+
+/// Answers each byte with one, to whoever connects.
+fn echo() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("some port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    std::thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut byte = [0];
+                while connection.read_exact(&mut byte).and_then(|()| connection.write_all(&byte)).is_ok() {}
+            });
+        }
+    });
+    port
+}
+
+/// The server outside always answers: a sleep that only others' inactivity could end would never do so.
+#[test]
+fn time_passes_for_a_client_that_is_always_answered() {
+    let place = Place::new();
+    place.compile("impatient", &source("impatient.c"));
+    let port = echo().to_string();
+    let recorded = place.rashomon(&["record", "--timeout", "60", "--", "./impatient", &port]);
+    recorded.expect(0, &["over"]);
+    let ended = place.rashomon(&["check", "--budget", "5", "--", "./impatient", &port]);
+    assert_eq!(ended.code, 0, "it has no bug; {ended}");
+}
