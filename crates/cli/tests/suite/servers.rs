@@ -327,8 +327,8 @@ fn time_passes_for_a_client_that_is_always_answered() {
     let place = Place::new();
     place.compile("impatient", &source("impatient.c"));
     let port = echo().to_string();
-    let recorded = place.rashomon(&["record", "--timeout", "60", "--", "./impatient", &port]);
-    recorded.expect(0, &["over"]);
+    let recorded = place.rashomon(&["record", "--timeout", "60", "--", "./impatient", &port]).expect(0, &[]);
+    assert_eq!(recorded.out, "over\n", "{recorded}");
     let ended = place.rashomon(&["check", "--budget", "5", "--", "./impatient", &port]);
     assert_eq!(ended.code, 0, "it has no bug; {ended}");
 }
