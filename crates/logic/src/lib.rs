@@ -15,5 +15,6 @@ pub mod orders;
 pub mod pct;
 pub mod pieces;
 pub mod quarantine;
+pub mod ranges;
 pub mod sent;
 pub mod wanted;

@@ -13,7 +13,7 @@ use super::local::{self, Local};
 use super::locksets;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Granule};
-use super::{Detector, detector, eraser, found};
+use super::{Detector, detector, eraser, found, ranges};
 use crate::detect::own::Own;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_logic::cells::{Kind, covers, encode};
@@ -57,15 +57,25 @@ pub fn access_as(thread: &mut Own, address: u64, bytes: u64, how: How, reference
     if reference == 0 {
         return;
     }
+    if bytes >= ranges::SHORTEST && ranges::may_walk(address, bytes, how) {
+        ranges::walk(thread, address, bytes, how, reference);
+    } else {
+        word_by_word(thread, address, bytes, how, reference);
+    }
+}
+
+/// False: something was found.
+pub fn word_by_word(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) -> bool {
     let end = address.wrapping_add(bytes);
     let mut at = address;
     while at < end {
         let stop = end.min((at & !7) + 8);
         if !word(thread, at, stop - at, how, reference) {
-            break;
+            return false;
         }
         at = stop;
     }
+    true
 }
 
 /// Whether what a granule stands for is ordered before what the thread does now.
@@ -106,39 +116,44 @@ pub fn word(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32
     look(thread, address, bytes, how, reference, true).unwrap_or(true)
 }
 
-/// The same, unless it changes while it is looked at, and this is not the `last` look.
+/// What becomes of a word at an access: a function of its cells and of what the thread knows.
+pub enum Fate {
+    /// An access of this span stands for the new one; the hooks do not recognise this cell of it, if it is one.
+    Covered { unknown: usize },
+    /// The new cell goes where `at` says, or where there is room. It stands for the cells of `superfluous`, too.
+    New { at: usize, superfluous: u32 },
+    /// It belongs to memory that was freed.
+    Freed,
+    /// It races with what a cell stands for. The new cell goes where `at` says.
+    Race { cell: usize, granule: Granule, at: usize },
+}
+
+/// `skipped`: cells that are left out.
 #[inline(always)]
-fn look(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32, last: bool) -> Option<bool> {
-    let cells = shadow::cells(address);
-    let bits = shadow::byte_bits(address, bytes);
-    let new = encode(reference, how.read, bits);
+pub fn fate(thread: &Own, seen: &[u32; CELLS], skipped: u32, bits: u32, how: How) -> Fate {
     let hybrid = detector() == Detector::Hybrid;
-    let seen = shadow::values(shadow::look(cells));
     let (slot, epoch) = (thread.detected().slot.get(), thread.detected().epoch.get());
     let local = &thread.detect;
     let (mut place, mut free, mut superfluous) = (CELLS, CELLS, 0u32);
-    for (at, cell) in seen.into_iter().enumerate() {
+    for (at, &cell) in seen.iter().enumerate() {
         if cell == 0 {
             free = free.min(at);
             continue;
         }
-        if cell & bits == 0 {
+        if cell & bits == 0 || skipped >> at & 1 != 0 {
             continue;
         }
         let old = cell >> REFERENCE_SHIFT;
         if old == spans::FREED {
-            return Some(found::use_after_free(thread, address, bytes, how, reference));
+            return Fate::Freed;
         }
         let granule = spans::granule(old);
         if is_ordered(local, slot, &granule) {
             let kind = kind_of(cell, &granule);
             let mine = granule.slot() == slot && granule.epoch() == epoch;
             if mine && kind.stands_for(how.kind()) && covers(cell, bits) && (!hybrid || granule.lock_set == local.lock_set) {
-                if !how.atomic && !local::is_covering(thread, old) {
-                    // The hooks are to recognise it next time.
-                    cells[at].store(new & !(READ | BYTES) | cell & (READ | BYTES), Relaxed);
-                }
-                return Some(true);
+                let known = how.atomic || local::is_covering(thread, old);
+                return Fate::Covered { unknown: if known { CELLS } else { at } };
             }
             if how.kind().stands_for(kind)
                 && covers(bits, cell)
@@ -152,36 +167,68 @@ fn look(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32, la
             }
             continue;
         }
-        if !races(thread, cell, &granule, bits, how) {
-            continue;
+        if races(thread, cell, &granule, bits, how) {
+            return Fate::Race { cell: at, granule, at: if place < CELLS { place } else { free } };
         }
-        if cells[at].load(Relaxed) != cell {
-            // Overwritten or swept while it was looked at: what was read of it need not belong together, and what is there now
-            // may race as well.
-            if last {
-                continue;
+    }
+    Fate::New { at: if place < CELLS { place } else { free }, superfluous }
+}
+
+/// A cell that the hooks recognise, for the bytes of one that they do not.
+#[inline(always)]
+pub fn recognised(new: u32, cell: u32) -> u32 {
+    new & !(READ | BYTES) | cell & (READ | BYTES)
+}
+
+/// The same, unless it changes while it is looked at, and this is not the `last` look.
+#[inline(always)]
+fn look(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32, last: bool) -> Option<bool> {
+    let cells = shadow::cells(address);
+    let bits = shadow::byte_bits(address, bytes);
+    let new = encode(reference, how.read, bits);
+    let seen = shadow::values(shadow::look(cells));
+    let mut skipped = 0;
+    loop {
+        match fate(thread, &seen, skipped, bits, how) {
+            Fate::Freed => return Some(found::use_after_free(thread, address, bytes, how, reference)),
+            Fate::Covered { unknown } => {
+                if unknown < CELLS {
+                    // The hooks are to recognise it next time.
+                    cells[unknown].store(recognised(new, seen[unknown]), Relaxed);
+                }
+                return Some(true);
             }
-            return None;
+            Fate::Race { cell, granule, at } => {
+                if cells[cell].load(Relaxed) == seen[cell] {
+                    store(thread, cells, new, address, at);
+                    found::race(thread, address, bytes, how, reference, seen[cell], granule);
+                    return Some(false);
+                }
+                // Overwritten or swept while it was looked at: what was read of it need not belong together, and what is there
+                // now may race as well.
+                if !last {
+                    return None;
+                }
+                skipped |= 1 << cell;
+            }
+            Fate::New { .. } if seen == [0; CELLS] => {
+                thread.detected().counts.checked.add(1);
+                shadow::mark(address);
+                return Some(match shadow::put_first(cells, new) {
+                    Ok(()) => true,
+                    Err(old) => look_again(thread, address, bytes, how, reference, old),
+                });
+            }
+            Fate::New { at, mut superfluous } => {
+                store(thread, cells, new, address, at);
+                while superfluous != 0 {
+                    cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);
+                    superfluous &= superfluous - 1;
+                }
+                return Some(true);
+            }
         }
-        store(thread, cells, new, address, if place < CELLS { place } else { free });
-        found::race(thread, address, bytes, how, reference, cell, granule);
-        return Some(false);
     }
-    let at = if place < CELLS { place } else { free };
-    if seen == [0; CELLS] {
-        thread.detected().counts.checked.add(1);
-        shadow::mark(address);
-        return Some(match shadow::put_first(cells, new) {
-            Ok(()) => true,
-            Err(old) => look_again(thread, address, bytes, how, reference, old),
-        });
-    }
-    store(thread, cells, new, address, at);
-    while superfluous != 0 {
-        cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);
-        superfluous &= superfluous - 1;
-    }
-    Some(true)
 }
 
 /// Another thread put an access into the word while this one was about to, whose cell is there now. `overwritten`: what that took

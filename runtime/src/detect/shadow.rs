@@ -13,7 +13,7 @@
 //! random gives way.
 
 use crate::system::sys::{self, syscall};
-use core::arch::x86_64::{__m128i, _mm_load_si128};
+use core::arch::x86_64::{__m128i, _mm_and_si128, _mm_cmpeq_epi32, _mm_load_si128, _mm_loadu_si128, _mm_movemask_epi8};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
 pub use rashomon_logic::cells::{BYTES, CELLS, READ, REFERENCE_SHIFT, byte_bits};
@@ -106,6 +106,34 @@ pub fn look(word: &[AtomicU32; CELLS]) -> __m128i {
 pub fn values(cells: __m128i) -> [u32; CELLS] {
     // SAFETY: the same bits.
     unsafe { core::mem::transmute::<__m128i, [u32; CELLS]>(cells) }
+}
+
+/// Whether words look so.
+#[inline(always)]
+pub fn are(words: &[[AtomicU32; CELLS]], seen: &[u32; CELLS]) -> bool {
+    // SAFETY: SSE2 is part of x86-64; four numbers are sixteen bytes, wherever they lie.
+    let wanted = unsafe { _mm_loadu_si128(seen.as_ptr().cast()) };
+    // SAFETY: the same.
+    let mut same = unsafe { _mm_cmpeq_epi32(wanted, wanted) };
+    for word in words {
+        // SAFETY: the same.
+        same = unsafe { _mm_and_si128(same, _mm_cmpeq_epi32(look(word), wanted)) };
+    }
+    // SAFETY: the same.
+    unsafe { _mm_movemask_epi8(same) == 0xffff }
+}
+
+/// The words of a range that does not cross a multiple of 16 TiB.
+pub fn words(from: u64, to: u64) -> &'static [[AtomicU32; CELLS]] {
+    debug_assert!(from.is_multiple_of(8) && to.is_multiple_of(8) && from <= to);
+    // SAFETY: side by side inside the reservation, as they do not wrap around; never unmapped.
+    unsafe { core::slice::from_raw_parts(cells(from), (to - from) as usize / 8) }
+}
+
+/// Whether a range crosses no multiple of 16 TiB.
+pub const fn is_contiguous(from: u64, bytes: u64) -> bool {
+    let last = from.wrapping_add(bytes - 1);
+    last >= from && from >> ADDRESS_BITS == last >> ADDRESS_BITS
 }
 
 /// Puts a cell into a word that had none, and looks at it again: the cell that gave way unseen, or 0, if another thread put one

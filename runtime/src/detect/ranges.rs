@@ -1,0 +1,90 @@
+//! Accesses to many bytes: [`rashomon_logic::ranges`] over the words of the shadow, and single words at both ends.
+//!
+//! The walk goes a page of the shadow at a time, 2 KiB of the program's memory. In each the first word that nobody has accessed
+//! yet is put there by an exchange, as [`shadow::put_first`] says, which is also what brings the page into memory; the others are
+//! plain stores. **Limit**: of two threads that come to the same such word in the same few nanoseconds the later one wins, as in
+//! words that have cells, unless it is where one of them began.
+
+use super::access::{self, Fate, How, fate, recognised};
+use super::shadow::{self, BYTES, CELLS};
+use super::{Detector, detector, spans};
+use crate::detect::own::Own;
+use core::sync::atomic::AtomicU32;
+use rashomon_logic::cells::encode;
+use rashomon_logic::ranges::{self, Change, Judge};
+
+/// Bytes of a range that is worth it.
+pub const SHORTEST: u64 = 32;
+/// Bytes of the program's memory behind a page of the shadow.
+const PAGE: u64 = 2048;
+
+pub fn may_walk(address: u64, bytes: u64, how: How) -> bool {
+    !(how.atomic || how.frees || how.vptr) && detector() != Detector::LockSet && shadow::is_contiguous(address, bytes)
+}
+
+pub fn walk(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) {
+    let end = address + bytes;
+    let (first, last) = (address.next_multiple_of(8), end & !7);
+    if first > address && !access::word(thread, address, first - address, how, reference) {
+        return;
+    }
+    let mut at = first;
+    while at < last {
+        let stop = last.min((at & !(PAGE - 1)) + PAGE);
+        shadow::mark(at);
+        let mut page = Page { thread, from: at, how, reference };
+        if !ranges::walk(shadow::words(at, stop), &mut page) {
+            return;
+        }
+        at = stop;
+    }
+    if last < end {
+        access::word(thread, last, end - last, how, reference);
+    }
+}
+
+/// An access to the whole words of one page.
+struct Page<'a> {
+    thread: &'a mut Own,
+    from: u64,
+    how: How,
+    reference: u32,
+}
+
+impl Judge for Page<'_> {
+    #[inline(always)]
+    fn meaning(&self) -> u32 {
+        spans::meaning()
+    }
+
+    #[inline(always)]
+    fn look(&self, word: &[AtomicU32; CELLS]) -> [u32; CELLS] {
+        shadow::values(shadow::look(word))
+    }
+
+    #[inline(always)]
+    fn are(&self, words: &[[AtomicU32; CELLS]], seen: &[u32; CELLS]) -> bool {
+        shadow::are(words, seen)
+    }
+
+    fn change(&mut self, seen: &[u32; CELLS]) -> Option<Change> {
+        let new = encode(self.reference, self.how.read, BYTES);
+        match fate(self.thread, seen, 0, BYTES, self.how) {
+            Fate::Covered { unknown } if unknown < CELLS => Some(Change::NONE.and(unknown, recognised(new, seen[unknown]))),
+            Fate::Covered { .. } => Some(Change::NONE),
+            Fate::New { at, superfluous } if at < CELLS => {
+                let change = (0..CELLS).filter(|at| superfluous >> at & 1 != 0).fold(Change::NONE, |change, at| change.and(at, 0));
+                Some(change.and(at, new))
+            }
+            Fate::New { .. } | Fate::Freed | Fate::Race { .. } => None,
+        }
+    }
+
+    fn one(&mut self, number: usize) -> bool {
+        access::word(self.thread, self.from + 8 * number as u64, 8, self.how, self.reference)
+    }
+
+    fn changed(&mut self, words: usize) {
+        self.thread.detected().counts.checked.add(words as u64);
+    }
+}
