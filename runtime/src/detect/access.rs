@@ -52,6 +52,20 @@ pub fn access(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
     }
 }
 
+/// The same, of bytes that may well lie in one word, where this place may well have accessed them in this span: then its cell is
+/// there, and there is nothing to do.
+#[inline]
+pub fn access_in_word(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
+    let reference = local::reference(thread, site, how.atomic);
+    if (address & 7) + bytes <= 8 && detector() != Detector::LockSet {
+        let cell = encode(reference, how.read, shadow::byte_bits(address, bytes));
+        if shadow::has_covering(shadow::cells(address), u32::MAX, cell) {
+            return;
+        }
+    }
+    access_as(thread, address, bytes, how, reference);
+}
+
 /// The same with the reference that stands for the access; 0: there is none left.
 pub fn access_as(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) {
     if reference == 0 {

@@ -39,7 +39,7 @@ fn releases(order: u16) -> bool {
 /// The access itself, unless the program asked not to look at this thread's.
 fn touch(thread: &mut Own, address: u64, log2: u16, read: bool, site: u64) {
     if thread.hot().ignored.get() == 0 {
-        access::access(thread, address, 1 << log2, How::atomic(read), site);
+        access::access_in_word(thread, address, 1 << log2, How::atomic(read), site);
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::detect::own::Own;
 use crate::report::{self, options};
+use crate::system::handles;
 use crate::system::lock::RawLock;
 use crate::system::sys;
 use crate::system::thread::{self, State};
@@ -91,7 +92,7 @@ pub unsafe fn in_child(thread: &mut Own, handlers_of_exit: &'static RawLock) {
         }
         other.joined.set(true);
         other.state.set(State::Ended);
-        other.handle.store(0, Relaxed);
+        handles::give_up(other);
         other.leaves_block();
     }
     thread.kernel_id.set(sys::thread_id());

@@ -50,7 +50,7 @@ pub mod memory;
 pub mod misuse;
 pub mod objects;
 pub mod own;
-mod ranges;
+pub mod ranges;
 pub mod shadow;
 mod sides;
 pub mod spans;

@@ -9,7 +9,9 @@ use super::access::{self, Fate, How, fate, recognised};
 use super::shadow::{self, BYTES, CELLS};
 use super::{Detector, detector, spans};
 use crate::detect::own::Own;
+use crate::system::tls::Hot;
 use core::sync::atomic::AtomicU32;
+use rashomon_abi::record::AccessClass;
 use rashomon_logic::cells::encode;
 use rashomon_logic::ranges::{self, Change, Judge};
 
@@ -17,6 +19,30 @@ use rashomon_logic::ranges::{self, Change, Judge};
 pub const SHORTEST: u64 = 32;
 /// Bytes of the program's memory behind a page of the shadow.
 const PAGE: u64 = 2048;
+
+/// Bytes of a range of which to ask whether it is covered costs less than to go on without.
+const SHORT: u64 = 64;
+
+/// Whether accesses of the thread's current span stand for all of a short range, as the hooks ask of one access. Of a thread that
+/// is not known nothing counts, and all is covered.
+#[inline(always)]
+pub fn is_covered(hot: &Hot, address: u64, bytes: u64, class: u64) -> bool {
+    if bytes > SHORT {
+        return false;
+    }
+    let covers = if class == AccessClass::Read as u64 { hot.covers_read.get() } else { hot.covers_write.get() };
+    let (covers, covered) = (covers[0], hot.covered.get()[0]);
+    let (mut at, end) = (address, address.wrapping_add(bytes));
+    while at < end {
+        let stop = end.min((at & !7) + 8);
+        let bits = shadow::byte_bits(at, stop - at);
+        if !shadow::has_covering(shadow::cells(at), covers | bits, covered | bits) {
+            return false;
+        }
+        at = stop;
+    }
+    true
+}
 
 pub fn may_walk(address: u64, bytes: u64, how: How) -> bool {
     !(how.atomic || how.frees || how.vptr) && detector() != Detector::LockSet && shadow::is_contiguous(address, bytes)

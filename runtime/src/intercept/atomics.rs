@@ -163,7 +163,10 @@ macro_rules! atomics {
             pub unsafe extern "C" fn store(address: *mut $word, value: $word, order: c_int) {
                 atomic(address as u64, $log2, order, 0, Op::AtomicStore, || {
                     // SAFETY: as above.
-                    unsafe { cell(address) }.store(value, Ordering::SeqCst);
+                    let cell = unsafe { cell(address) };
+                    // What is more than a release takes as long as a read-modify-write.
+                    let total = order as u16 & 7 == atomic_aux::SEQ_CST;
+                    if total { cell.store(value, Ordering::SeqCst) } else { cell.store(value, Ordering::Release) }
                     ((), Done::Store(value as u64))
                 })
             }

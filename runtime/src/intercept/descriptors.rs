@@ -395,7 +395,8 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     if !releases {
         let object = descriptor.object();
         if result >= 0 && takes_in {
-            if descriptor.is_outside() {
+            // Detection does not execute again.
+            if !detect::on() && descriptor.is_outside() {
                 external::came_in(thread, object, sync_source::FILE, site, Some(call.file));
                 if descriptor.comes_from_world() && config::serial() && !replay::active() {
                     world::answered();

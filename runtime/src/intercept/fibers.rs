@@ -1,6 +1,7 @@
 //! `__tsan_*_fiber`: what a program says of threads of its own, which it switches between. See [`crate::detect::fibers`].
 
 use crate::detect::{self, fibers};
+use crate::system::handles;
 use crate::system::thread::{Runtime, Thread};
 use crate::system::tls::{caller, hot};
 use crate::{report, threads};
@@ -22,7 +23,7 @@ fn create(parent: &Thread, site: u64) -> Option<&'static Thread> {
     parent.spawned.set(parent.spawned.get() + 1);
     child.detached.set(true);
     // No handle of the thread library's is the address of this record.
-    child.handle.store(core::ptr::from_ref(child) as u64, Release);
+    handles::store(child, core::ptr::from_ref(child) as u64);
     let block = fibers::begin(parent, child, site);
     // SAFETY: nobody runs the fibre meanwhile.
     unsafe { threads::prepare(child, block) };

@@ -333,6 +333,9 @@ pub unsafe extern "C" fn access_range(address: u64, bytes: u64, site: u64, class
 
 /// The same by an interposed function that was called from `site`.
 pub unsafe fn access_by_call(address: u64, bytes: u64, site: u64, class: u64) {
+    if detect::on() && detect::ranges::is_covered(hot(), address, bytes, class) {
+        return;
+    }
     if glibc::calls_from(site) {
         return;
     }

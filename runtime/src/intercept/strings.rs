@@ -2,6 +2,7 @@
 
 use super::files::touched;
 use super::heap::allocating;
+use super::memory::{are_in_page, eight};
 use crate::system::real::{__libc_malloc, real};
 use crate::system::tls::{caller, hot};
 use core::ffi::c_int;
@@ -107,14 +108,28 @@ unsafe extern "C" fn append_limited(to: *mut u8, from: *const u8, most: usize) -
 
 /// The first place, below `most`, where two strings differ or end.
 fn common(a: *const u8, b: *const u8, most: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
     let mut at = 0;
-    // SAFETY: both are readable up to that place.
+    // SAFETY: both are readable up to that place, and so is what lies in the page of a readable byte.
     unsafe {
-        while at < most && a.add(at).read_volatile() == b.add(at).read_volatile() && a.add(at).read_volatile() != 0 {
-            at += 1;
+        while at < most {
+            let (here, there) = (a.add(at), b.add(at));
+            if are_in_page(here) && are_in_page(there) {
+                let (here, there) = (eight(here), eight(there));
+                // The lowest bit that is set belongs to the first byte that differs, or ends a string.
+                let ends = (here ^ there) | here.wrapping_sub(ONES) & !here & ONES << 7;
+                if ends != 0 {
+                    return most.min(at + ends.trailing_zeros() as usize / 8);
+                }
+                at += 8;
+            } else if here.read_volatile() == there.read_volatile() && here.read_volatile() != 0 {
+                at += 1;
+            } else {
+                return at;
+            }
         }
     }
-    at
+    most
 }
 
 unsafe extern "C" fn compare(a: *const u8, b: *const u8) -> c_int {

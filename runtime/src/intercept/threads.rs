@@ -17,7 +17,7 @@ use crate::system::handles;
 use crate::system::real::{Real, real};
 use crate::system::registered::Registered;
 use crate::system::sys::Decimal;
-use crate::system::thread::{Runtime, Thread, all};
+use crate::system::thread::{Runtime, Thread};
 use crate::system::tls::{caller, hot};
 use crate::system::{config, signals, storage, sys};
 use crate::threads as lives;
@@ -93,7 +93,7 @@ unsafe extern "C" fn round(argument: *mut u8) {
     sched::point(&runtime, Op::ThreadEnd, 0, 0);
     recorder::sync(thread, Op::ThreadEnd, 0, 0, 0, &[]);
     if thread.detached.get() {
-        thread.handle.store(0, Release);
+        handles::give_up(thread);
     }
     signals::block_programs();
     // SAFETY: the thread's last words are recorded.
@@ -137,11 +137,11 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
     let thread: &'static Thread = unsafe { &*argument.cast() };
     let pointer = storage::pointer();
     // Whoever had this handle before was joined where nobody here saw it.
-    for other in all().filter(|other| other.handle.load(Acquire) == pointer) {
+    while let Some(other) = handles::by_handle(pointer) {
         other.joined.set(true);
-        other.handle.store(0, Release);
+        handles::give_up(other);
     }
-    thread.handle.store(pointer, Release);
+    handles::store(thread, pointer);
     let end = storage::around(pointer).map_or(pointer + 4096, |(_, end)| end);
     thread.stack.set((end.saturating_sub(thread.stack.get().0), end));
     hot().nesting.set(1);
@@ -281,6 +281,7 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
     if error != 0 {
         child.ended.store(1, Release);
         child.detached.set(true);
+        handles::give_up(child);
         sched::forget(child);
     } else if detect::on() {
         let_begin(child);
@@ -339,7 +340,7 @@ fn join_until(handle: u64, until: u64, site: u64, ask: impl FnOnce() -> c_int, r
 fn joined(runtime: &Runtime, child: &Thread, result: c_int, kind: u16, site: u64) {
     if result == 0 {
         child.joined.set(true);
-        child.handle.store(0, Release);
+        handles::give_up(child);
         recorder::sync(runtime.thread(), Op::ThreadJoin, child.number.get() as u64, kind, site, &[]);
     }
 }
@@ -412,7 +413,7 @@ pub unsafe extern "C" fn detach(handle: u64) -> c_int {
     if let Some(child) = handles::find(handle) {
         child.detached.set(true);
         if child.ended.load(Acquire) != 0 {
-            child.handle.store(0, Release);
+            handles::give_up(child);
         }
         recorder::sync(runtime.thread(), Op::ThreadDetach, child.number.get() as u64, 0, site, &[]);
     }

@@ -13,7 +13,7 @@ use crate::serial::{blocked, clock, explore, gate, linger, policy, replay, sched
 use crate::system::real::{self, real};
 use crate::system::sys;
 use crate::system::thread::{NO_THREAD, Runtime, Thread};
-use crate::system::{glibc, loader, modules, signals, storage};
+use crate::system::{glibc, handles, loader, modules, signals, storage};
 use crate::threads;
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -129,7 +129,7 @@ unsafe fn begin_initial_thread() {
     let pointer = storage::pointer();
     main.stack.set(initial_stack());
     main.tls.set(storage::of_initial(pointer));
-    main.handle.store(pointer, Release);
+    handles::store(main, pointer);
     replay::appeared(main);
     sched::begin(main);
     // SAFETY: the initial thread, once.

@@ -8,7 +8,7 @@ use crate::system::registered::Registered;
 use crate::system::shared::{Extent, Shared};
 use crate::system::slot::Slot;
 use crate::system::tls::{self, Hot};
-use crate::system::{header, signals, sys};
+use crate::system::{handles, header, signals, sys};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::MAX_THREADS;
@@ -209,6 +209,7 @@ pub fn new_record() -> Option<&'static Thread> {
 /// Nobody but those who look at all threads knows it.
 pub unsafe fn clear_record(over: &'static Thread) {
     TABLE[over.number.get() as usize].store(core::ptr::null_mut(), Release);
+    handles::give_up(over);
     over.held.clear_and_free();
     over.once.with(List::clear_and_free);
     // SAFETY: by the contract; all of it is cells or atomic. Who looks meanwhile sees a thread of which nothing is known.
@@ -245,7 +246,10 @@ pub unsafe fn register_only(thread: &'static Thread, complete: impl FnOnce()) {
     for slot in TABLE.iter().take(count() as usize) {
         slot.store(core::ptr::null_mut(), Relaxed);
     }
+    // SAFETY: by the contract.
+    unsafe { handles::forget(count()) };
     thread.number.set(0);
+    handles::store(thread, thread.handle.load(Relaxed));
     thread.parent.set(NO_THREAD);
     thread.kernel_id.set(sys::thread_id());
     thread.libc_id.set(thread.kernel_id.get());
