@@ -25,6 +25,8 @@ enum Evaluation {
     Spine(bars::spine::Options),
     /// Online detection against no instrumentation and clang's ThreadSanitizer.
     Runtime(bars::runtime::Options),
+    /// What one operation costs: copies, locks, atomics, pipes, threads, against clang's ThreadSanitizer.
+    Primitives(bars::primitives::Options),
     /// What the TREE filter skips, costs and saves; that it loses no race.
     Tree(papers::tree::Options),
     /// The races clang's ThreadSanitizer reports on the test programs, and silence where there are none.
@@ -103,6 +105,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
     match evaluation {
         Evaluation::Spine(options) => bars::spine::run(options),
         Evaluation::Runtime(options) => bars::runtime::run(options),
+        Evaluation::Primitives(options) => bars::primitives::run(options),
         Evaluation::Tree(options) => papers::tree::run(options),
         Evaluation::Detect(options) => bars::detect::run(options),
         Evaluation::Oracle(options) => bars::oracle::run(options),

@@ -44,7 +44,7 @@ static sem_t semaphores[MOST_THREADS];
 static _Atomic long counter;
 static long turn, protected_sum;
 static int table[1 << 12];
-static void *volatile kept;
+static _Thread_local void *volatile kept;
 
 // The compiler is not to replace the call by instructions.
 static void *(*volatile copy)(void *, const void *, size_t) = memcpy;
@@ -218,8 +218,8 @@ static void creates(struct worker *w) {
 
 static void allocates(struct worker *w) {
     LOOP {
-        kept = NULL;
         char *block = malloc(w->bytes);
+        kept = block;
         block[0] = 1;
         free(block);
     }

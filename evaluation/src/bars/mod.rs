@@ -15,6 +15,7 @@ pub mod memcached;
 pub mod mutations;
 pub mod oracle;
 pub mod pbzip2;
+pub mod primitives;
 pub mod public;
 pub mod real;
 pub mod replay;

@@ -51,7 +51,7 @@ pub fn medians(runs: &[Usage]) -> Usage {
 }
 
 /// Of no values: 0.
-fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

@@ -52,20 +52,6 @@ pub fn access(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
     }
 }
 
-/// The same, of bytes that may well lie in one word, where this place may well have accessed them in this span: then its cell is
-/// there, and there is nothing to do.
-#[inline]
-pub fn access_in_word(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
-    let reference = local::reference(thread, site, how.atomic);
-    if (address & 7) + bytes <= 8 && detector() != Detector::LockSet {
-        let cell = encode(reference, how.read, shadow::byte_bits(address, bytes));
-        if shadow::has_covering(shadow::cells(address), u32::MAX, cell) {
-            return;
-        }
-    }
-    access_as(thread, address, bytes, how, reference);
-}
-
 /// The same with the reference that stands for the access; 0: there is none left.
 pub fn access_as(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) {
     if reference == 0 {
@@ -132,7 +118,8 @@ pub fn word(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32
 
 /// What becomes of a word at an access: a function of its cells and of what the thread knows.
 pub enum Fate {
-    /// An access of this span stands for the new one; the hooks do not recognise this cell of it, if it is one.
+    /// An access of this span stands for the new one. This cell of it, if it is one, is not recognised the next time: by the
+    /// hooks, or where it is atomic by [`super::atomics`].
     Covered { unknown: usize },
     /// The new cell goes where `at` says, or where there is room. It stands for the cells of `superfluous`, too.
     New { at: usize, superfluous: u32 },
@@ -166,7 +153,7 @@ pub fn fate(thread: &Own, seen: &[u32; CELLS], skipped: u32, bits: u32, how: How
             let kind = kind_of(cell, &granule);
             let mine = granule.slot() == slot && granule.epoch() == epoch;
             if mine && kind.stands_for(how.kind()) && covers(cell, bits) && (!hybrid || granule.lock_set == local.lock_set) {
-                let known = how.atomic || local::is_covering(thread, old);
+                let known = if how.atomic { !granule.is_atomic() } else { local::is_covering(thread, old) };
                 return Fate::Covered { unknown: if known { CELLS } else { at } };
             }
             if how.kind().stands_for(kind)
@@ -188,7 +175,7 @@ pub fn fate(thread: &Own, seen: &[u32; CELLS], skipped: u32, bits: u32, how: How
     Fate::New { at: if place < CELLS { place } else { free }, superfluous }
 }
 
-/// A cell that the hooks recognise, for the bytes of one that they do not.
+/// A cell that is recognised, for the bytes of one that is not.
 #[inline(always)]
 pub fn recognised(new: u32, cell: u32) -> u32 {
     new & !(READ | BYTES) | cell & (READ | BYTES)
@@ -206,8 +193,7 @@ fn look(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32, la
         match fate(thread, &seen, skipped, bits, how) {
             Fate::Freed => return Some(found::use_after_free(thread, address, bytes, how, reference)),
             Fate::Covered { unknown } => {
-                if unknown < CELLS {
-                    // The hooks are to recognise it next time.
+                if unknown < CELLS && recognised(new, seen[unknown]) != seen[unknown] {
                     cells[unknown].store(recognised(new, seen[unknown]), Relaxed);
                 }
                 return Some(true);

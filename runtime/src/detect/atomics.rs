@@ -8,6 +8,7 @@
 use super::access::{self, How};
 use super::local;
 use super::objects::{self, Locked};
+use super::shadow::{self, READ, REFERENCE_SHIFT};
 use crate::detect::own::Own;
 use crate::report::options;
 use core::ffi::c_int;
@@ -38,9 +39,23 @@ fn releases(order: u16) -> bool {
 
 /// The access itself, unless the program asked not to look at this thread's.
 fn touch(thread: &mut Own, address: u64, log2: u16, read: bool, site: u64) {
-    if thread.hot().ignored.get() == 0 {
-        access::access_in_word(thread, address, 1 << log2, How::atomic(read), site);
+    let bytes = 1 << log2;
+    if thread.hot().ignored.get() == 0 && !is_covered(thread, address, bytes, read) {
+        access::access(thread, address, bytes, How::atomic(read), site);
     }
+}
+
+/// Whether the thread has made such an access in this span, under a reference of the latest block: then its cell is there, and
+/// there is nothing to do.
+#[inline(always)]
+fn is_covered(thread: &Own, address: u64, bytes: u64, is_read: bool) -> bool {
+    let block = thread.detect.atomic_block;
+    if block.size == 0 || (address & 7) + bytes > 8 {
+        return false;
+    }
+    let bits = shadow::byte_bits(address, bytes);
+    let asked = !((block.size << REFERENCE_SHIFT) - 1) | bits | if is_read { 0 } else { READ };
+    shadow::has_covering(shadow::cells(address), asked, block.base << REFERENCE_SHIFT | bits)
 }
 
 fn receive(thread: &mut Own, object: &mut Locked, acquires: bool) {

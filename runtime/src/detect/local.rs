@@ -85,7 +85,7 @@ pub struct Local {
     generation: u32,
     references: References,
     block: Block,
-    atomic_block: Block,
+    pub(super) atomic_block: Block,
     /// The lock set changed since the block's last granule was begun.
     granule_stale: bool,
     /// References that the last span took.

@@ -1,7 +1,8 @@
 //! `memcpy` and its kin: accesses of whole ranges.
 //!
 //! The runtime's own copies arrive here as well (compilers emit the names): under a [`Runtime`] guard, or on an unknown thread,
-//! these functions are nothing but the string instructions of the processor or libc's function.
+//! these functions are nothing but libc's function or, before that is known, the string instructions of the processor, which take
+//! long to begin.
 
 use crate::intercept::hooks::access_by_call;
 use crate::system::real::{Real, real};
@@ -29,8 +30,10 @@ fn observed() -> bool {
 unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) -> *mut u8 {
     // SAFETY: by the contract.
     unsafe {
-        if observed() {
-            return core::mem::transmute::<*mut core::ffi::c_void, Copy>(MEMMOVE.required())(to, from, bytes);
+        // At the very start nothing of libc's is known.
+        let real = if observed() { MEMMOVE.required() } else { MEMMOVE.known() };
+        if !real.is_null() {
+            return core::mem::transmute::<*mut core::ffi::c_void, Copy>(real)(to, from, bytes);
         }
         if (to as usize).wrapping_sub(from as usize) >= bytes {
             asm!(
@@ -71,9 +74,14 @@ unsafe extern "C" fn fill(to: *mut u8, value: c_int, bytes: usize) -> *mut u8 {
     let site = caller();
     // SAFETY: the program's arguments.
     unsafe {
-        if observed() {
+        let real = if observed() {
             access_by_call(to as u64, bytes as u64, site, AccessClass::Write as u64);
-            return core::mem::transmute::<*mut core::ffi::c_void, Fill>(MEMSET.required())(to, value, bytes);
+            MEMSET.required()
+        } else {
+            MEMSET.known()
+        };
+        if !real.is_null() {
+            return core::mem::transmute::<*mut core::ffi::c_void, Fill>(real)(to, value, bytes);
         }
         asm!("rep stosb", inout("rdi") to => _, inout("rcx") bytes => _, in("al") value as u8, options(nostack, preserves_flags));
     }
