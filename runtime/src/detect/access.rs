@@ -57,25 +57,7 @@ pub fn access_as(thread: &mut Own, address: u64, bytes: u64, how: How, reference
     if reference == 0 {
         return;
     }
-    if bytes >= ranges::SHORTEST && ranges::may_walk(address, bytes, how) {
-        ranges::walk(thread, address, bytes, how, reference);
-    } else {
-        word_by_word(thread, address, bytes, how, reference);
-    }
-}
-
-/// False: something was found.
-pub fn word_by_word(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) -> bool {
-    let end = address.wrapping_add(bytes);
-    let mut at = address;
-    while at < end {
-        let stop = end.min((at & !7) + 8);
-        if !word(thread, at, stop - at, how, reference) {
-            return false;
-        }
-        at = stop;
-    }
-    true
+    ranges::access(thread, address, bytes, how, reference);
 }
 
 /// Whether what a granule stands for is ordered before what the thread does now.
@@ -292,24 +274,8 @@ pub fn imitate_write(thread: &mut Own, address: u64, bytes: u64, site: u64) {
         shadow::clear(address, bytes);
         return;
     }
-    let mut at = address;
-    let end = address + bytes;
-    while at < end {
-        let stop = end.min((at & !7) + 8);
-        let cells = shadow::cells(at);
-        shadow::mark(at);
-        if detector() == Detector::LockSet {
-            for cell in cells {
-                cell.store(0, Relaxed);
-            }
-        } else {
-            cells[0].store(reference << REFERENCE_SHIFT | shadow::byte_bits(at, stop - at), Relaxed);
-            for cell in &cells[1..] {
-                cell.store(0, Relaxed);
-            }
-        }
-        at = stop;
-    }
+    let keeps = detector() != Detector::LockSet;
+    ranges::put_all(address, bytes, |bits| [if keeps { reference << REFERENCE_SHIFT | bits } else { 0 }, 0, 0, 0]);
 }
 
 /// Bytes at the begin of a freed block that remember that they were freed.
@@ -330,23 +296,15 @@ fn ends(thread: &mut Own, address: u64, bytes: u64, site: u64, checked: bool) {
     if reference == 0 {
         return;
     }
-    let end = address + bytes.min(FREED_BYTES);
-    let mut at = address & !7;
-    let mut quiet = checked;
-    while at < end {
-        if quiet {
-            quiet = word(thread, at, 8, How::FREE, reference);
-        }
-        let cells = shadow::cells(at);
-        if detector() != Detector::LockSet {
-            shadow::mark(at);
-            cells[0].store(spans::FREED << REFERENCE_SHIFT | BYTES, Relaxed);
-            // Without bytes: it must not look like an access that covers another.
-            cells[1].store(reference << REFERENCE_SHIFT, Relaxed);
-            cells[2].store(0, Relaxed);
-            cells[3].store(0, Relaxed);
-        }
-        at += 8;
+    let from = address & !7;
+    let end = (address + bytes.min(FREED_BYTES)).next_multiple_of(8);
+    if checked {
+        ranges::access(thread, from, end - from, How::FREE, reference);
+    }
+    if detector() != Detector::LockSet {
+        // The second one has no bytes: it must not look like an access that covers another.
+        let (freed, by) = (spans::FREED << REFERENCE_SHIFT | BYTES, reference << REFERENCE_SHIFT);
+        ranges::put_all(from, end - from, |_| [freed, by, 0, 0]);
     }
 }
 

@@ -16,7 +16,7 @@ use rashomon_logic::cells::encode;
 use rashomon_logic::ranges::{self, Change, Judge};
 
 /// Bytes of a range that is worth it.
-pub const SHORTEST: u64 = 32;
+const SHORTEST: u64 = 32;
 /// Bytes of the program's memory behind a page of the shadow.
 const PAGE: u64 = 2048;
 
@@ -32,23 +32,50 @@ pub fn is_covered(hot: &Hot, address: u64, bytes: u64, class: u64) -> bool {
     }
     let covers = if class == AccessClass::Read as u64 { hot.covers_read.get() } else { hot.covers_write.get() };
     let (covers, covered) = (covers[0], hot.covered.get()[0]);
-    let (mut at, end) = (address, address.wrapping_add(bytes));
+    parts(address, bytes).all(|(at, bits)| shadow::has_covering(shadow::cells(at), covers | bits, covered | bits))
+}
+
+/// The words of some bytes, and which bytes of each.
+#[inline(always)]
+fn parts(address: u64, bytes: u64) -> impl Iterator<Item = (u64, u32)> {
+    let end = address + bytes;
+    let (first, last) = (address.next_multiple_of(8).min(end), (end & !7).max(address));
+    let before = (first > address).then(|| (address, shadow::byte_bits(address, first - address)));
+    let behind = (end > last && last >= first).then(|| (last, shadow::byte_bits(last, end - last)));
+    before.into_iter().chain((first..last).step_by(8).map(|at| (at, BYTES))).chain(behind)
+}
+
+/// Makes all cells of the words of some bytes what `cells` makes of which bytes they are.
+#[inline(always)]
+pub fn put_all(address: u64, bytes: u64, cells: impl Fn(u32) -> [u32; CELLS]) {
+    const MARKED: u64 = 1 << shadow::MARKED;
+    let (mut at, end) = (address, address + bytes);
+    while at < end {
+        let stop = end.min((at & !(MARKED - 1)) + MARKED);
+        shadow::mark(at);
+        parts(at, stop - at).for_each(|(at, bits)| shadow::put(shadow::cells(at), cells(bits)));
+        at = stop;
+    }
+}
+
+/// An access to any bytes, with the reference that stands for it.
+pub fn access(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) {
+    let many = bytes >= SHORTEST && detector() != Detector::LockSet && !how.atomic;
+    if many && shadow::is_contiguous(address, bytes) {
+        return walk(thread, address, bytes, how, reference);
+    }
+    let end = address.wrapping_add(bytes);
+    let mut at = address;
     while at < end {
         let stop = end.min((at & !7) + 8);
-        let bits = shadow::byte_bits(at, stop - at);
-        if !shadow::has_covering(shadow::cells(at), covers | bits, covered | bits) {
-            return false;
+        if !access::word(thread, at, stop - at, how, reference) {
+            return;
         }
         at = stop;
     }
-    true
 }
 
-pub fn may_walk(address: u64, bytes: u64, how: How) -> bool {
-    !(how.atomic || how.frees || how.vptr) && detector() != Detector::LockSet && shadow::is_contiguous(address, bytes)
-}
-
-pub fn walk(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) {
+fn walk(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) {
     let end = address + bytes;
     let (first, last) = (address.next_multiple_of(8), end & !7);
     if first > address && !access::word(thread, address, first - address, how, reference) {
@@ -99,7 +126,8 @@ impl Judge for Page<'_> {
             Fate::Covered { unknown } if unknown < CELLS => Some(Change::NONE.and(unknown, recognised(new, seen[unknown]))),
             Fate::Covered { .. } => Some(Change::NONE),
             Fate::New { at, superfluous } if at < CELLS => {
-                let change = (0..CELLS).filter(|at| superfluous >> at & 1 != 0).fold(Change::NONE, |change, at| change.and(at, 0));
+                let change =
+                    (0..CELLS).filter(|at| superfluous >> at & 1 != 0).fold(Change::NONE, |change, at| change.and(at, 0));
                 Some(change.and(at, new))
             }
             Fate::New { .. } | Fate::Freed | Fate::Race { .. } => None,

@@ -14,7 +14,7 @@
 
 use crate::system::sys::{self, syscall};
 use core::arch::x86_64::{
-    __m128i, _mm_and_si128, _mm_cmpeq_epi32, _mm_load_si128, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi32,
+    __m128i, _mm_and_si128, _mm_cmpeq_epi32, _mm_load_si128, _mm_loadu_si128, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi32,
 };
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
@@ -30,7 +30,7 @@ pub const SELECT: u64 = (SHADOW_BYTES as u64 - 1) & !15;
 /// One word for each eight bytes of the program's memory: the object that lives there ([`super::objects`], [`super::blocks`]).
 const TAGS_BYTES: usize = SHADOW_BYTES / 4;
 /// The program's bytes that share a mark in [`MARKS`].
-const MARKED: u32 = 16;
+pub const MARKED: u32 = 16;
 
 static CELLS_AT: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 static TAGS_AT: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
@@ -320,9 +320,20 @@ pub fn clear_tags(from: u64, bytes: u64) {
 fn clear_words(from: u64, to: u64) {
     let mut at = from;
     while at < to {
-        for cell in cells(at) {
-            cell.store(0, Relaxed);
-        }
+        put(cells(at), [0; CELLS]);
         at += 8;
+    }
+}
+
+/// All cells of a word, whatever was there.
+#[inline(always)]
+pub fn put(word: &[AtomicU32; CELLS], all: [u32; CELLS]) {
+    let (low, high) = (u64::from(all[0]) | u64::from(all[1]) << 32, u64::from(all[2]) | u64::from(all[3]) << 32);
+    // SAFETY: SSE2 is part of x86-64; a word's cells are aligned to 16, and cells may be written by anybody. A machine store, as
+    // others look at them meanwhile.
+    unsafe {
+        let all = _mm_set_epi64x(high.cast_signed(), low.cast_signed());
+        core::arch::asm!("movdqa [{word}], {all}", word = in(reg) word.as_ptr(), all = in(xmm_reg) all,
+            options(nostack, preserves_flags));
     }
 }

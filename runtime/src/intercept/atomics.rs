@@ -166,7 +166,11 @@ macro_rules! atomics {
                     let cell = unsafe { cell(address) };
                     // What is more than a release takes as long as a read-modify-write.
                     let total = order as u16 & 7 == atomic_aux::SEQ_CST;
-                    if total { cell.store(value, Ordering::SeqCst) } else { cell.store(value, Ordering::Release) }
+                    if total {
+                        cell.store(value, Ordering::SeqCst)
+                    } else {
+                        cell.store(value, Ordering::Release)
+                    }
                     ((), Done::Store(value as u64))
                 })
             }
