@@ -1,7 +1,7 @@
 //! What the detector knows of one thread.
 
 use super::blocks::Reserve;
-use super::clock::{self, Clock, Epoch};
+use super::clock::{Clock, Epoch};
 use super::fast::Memos;
 use super::handlers::Running;
 use super::ignores::Begun;
@@ -14,6 +14,7 @@ use super::statistics::Counts;
 use super::tree::{self, Tree};
 use super::{Detector, Own, closings, detector, lock_order};
 use crate::system::memory::List;
+use crate::system::pool::Pool;
 use crate::system::shared::Shared;
 use crate::system::sys;
 use crate::system::thread::all;
@@ -26,6 +27,8 @@ const CACHED: usize = 512;
 const MEMOS: usize = 128;
 /// A thread's tables: memos, then [`Cached`].
 const TABLES: usize = MEMOS * size_of::<Memos>() + CACHED * size_of::<Cached>();
+
+static KEPT: Pool = Pool::new(TABLES);
 
 /// A place of the program that accessed: its stack, and its reference in the span that `generation` numbers.
 #[derive(Clone, Copy)]
@@ -134,10 +137,12 @@ impl Local {
 
     /// `slot`: the thread's.
     pub fn begin(&mut self, slot: u32) {
-        self.memos = sys::map_anonymous(TABLES).cast();
+        self.memos = KEPT.take().cast();
         if self.memos.is_null() {
             sys::die(&[b"out of memory for a new thread"]);
         }
+        // SAFETY: so large a mapping, which is this thread's; all bytes zero are tables that know nothing.
+        unsafe { self.memos.cast::<u8>().write_bytes(0, TABLES) };
         // SAFETY: inside the tables.
         self.cache = unsafe { self.memos.add(MEMOS).cast() };
         self.tree.begin();
@@ -156,7 +161,7 @@ impl Local {
         self.orders.free();
         self.context_path.clear_and_free();
         // SAFETY: the thread's own table, used no more.
-        unsafe { sys::unmap(self.memos.cast(), TABLES) };
+        unsafe { KEPT.put(self.memos.cast()) };
         self.cache = core::ptr::null_mut();
     }
 
@@ -187,40 +192,6 @@ impl Local {
     /// Of accesses whose place is not looked up.
     pub fn any_memos(&self) -> *mut Memos {
         self.memos
-    }
-}
-
-impl Own {
-    /// Another slot, whose epochs before this one are others'.
-    fn take_slot(&mut self) {
-        let (slot, epoch) = clock::take_slot(&self.detect.clock);
-        self.detected().slot.set(slot);
-        self.detected().epoch.set(epoch);
-        self.detect.tree.slot_begins(epoch);
-    }
-
-    /// Before the thread's first access: its slot, with what is known from its creator.
-    pub fn give_slot(&mut self) {
-        self.take_slot();
-        self.knows_itself();
-    }
-
-    /// Epoch and slot of what follows: everything up to here was passed on.
-    fn next_epoch(&mut self) {
-        let (slot, epoch) = (self.detected().slot.get(), self.detected().epoch.get());
-        if epoch >= Epoch::MAX - 1 {
-            // A slot whose epochs are used up is known to be over.
-            self.detect.clock.set(slot, Epoch::MAX);
-            self.take_slot();
-        } else {
-            self.detected().epoch.set(epoch + 1);
-        }
-        self.knows_itself();
-    }
-
-    fn knows_itself(&mut self) {
-        let (slot, epoch) = (self.detected().slot.get(), self.detected().epoch.get());
-        self.detect.clock.set(slot, epoch);
     }
 }
 

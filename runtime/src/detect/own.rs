@@ -1,5 +1,6 @@
 //! What detection keeps of a thread: a part that is the thread's alone, and one that all may read.
 
+use super::clock::{self, Epoch};
 use super::local::{Local, Told};
 use crate::system::guarded::Guarded;
 use crate::system::thread::{Runtime, Thread};
@@ -28,6 +29,40 @@ impl Own {
         let address = core::ptr::from_ref(self).addr() - OFFSET;
         // SAFETY: owner parts are in records only, whose addresses are exposed when they are made.
         unsafe { &*core::ptr::with_exposed_provenance(address) }
+    }
+}
+
+impl Own {
+    /// Another slot, whose epochs before this one are others'.
+    fn take_slot(&mut self) {
+        let (slot, epoch) = clock::take_slot(&self.detect.clock);
+        self.detected().slot.set(slot);
+        self.detected().epoch.set(epoch);
+        self.detect.tree.slot_begins(epoch);
+    }
+
+    /// Before the thread's first access: its slot, with what is known from its creator.
+    pub fn give_slot(&mut self) {
+        self.take_slot();
+        self.knows_itself();
+    }
+
+    /// Epoch and slot of what follows: everything up to here was passed on.
+    pub fn next_epoch(&mut self) {
+        let (slot, epoch) = (self.detected().slot.get(), self.detected().epoch.get());
+        if epoch >= Epoch::MAX - 1 {
+            // A slot whose epochs are used up is known to be over.
+            self.detect.clock.set(slot, Epoch::MAX);
+            self.take_slot();
+        } else {
+            self.detected().epoch.set(epoch + 1);
+        }
+        self.knows_itself();
+    }
+
+    fn knows_itself(&mut self) {
+        let (slot, epoch) = (self.detected().slot.get(), self.detected().epoch.get());
+        self.detect.clock.set(slot, epoch);
     }
 }
 

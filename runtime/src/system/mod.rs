@@ -20,6 +20,7 @@ pub mod lock;
 pub mod mappings;
 pub mod memory;
 pub mod modules;
+pub mod pool;
 pub mod process_name;
 pub mod real;
 pub mod registered;

@@ -10,12 +10,15 @@ use crate::serial::replay::{self, GoalAccess};
 use crate::serial::sched::Wait;
 use crate::serial::{policy, sched};
 use crate::system::memory::{List, Map};
+use crate::system::pool::Pool;
 use crate::system::sys;
 use crate::system::thread::{self, NO_THREAD, Thread};
 use crate::system::tls::{Call, Hot, hot};
 
 /// Entries of the shadow call stack; deeper calls are counted only.
 const SHADOW_CALLS: usize = 1 << 15;
+const CALLS_BYTES: usize = SHADOW_CALLS * size_of::<Call>();
+static CALLS: Pool = Pool::new(CALLS_BYTES);
 
 /// Registers a new thread. `None` when there is no memory.
 pub fn register(parent: u32, spawn_ordinal: u32) -> Option<&'static Thread> {
@@ -72,7 +75,8 @@ pub unsafe fn attach(thread: &'static Thread) {
 /// # Safety
 /// Nobody uses the block, or its hooks pass through meanwhile. Nobody else executes the thread.
 pub unsafe fn prepare(thread: &'static Thread, block: &'static Hot) {
-    let calls = sys::map_anonymous(SHADOW_CALLS * size_of::<Call>()).cast::<Call>();
+    // In serial runs where the program's memory lies is to depend on its own order alone.
+    let calls = if detect::on() { CALLS.take() } else { sys::map_anonymous(CALLS_BYTES) }.cast::<Call>();
     let entries = filter::entries(thread.number.get());
     let table = sys::map_anonymous(entries * 16).cast::<[u64; 2]>();
     if calls.is_null() || table.is_null() {
@@ -153,7 +157,11 @@ pub unsafe fn detach(thread: &Thread) {
     block.end.set(core::ptr::null_mut());
     // SAFETY: the tables are used by nobody else once the block's thread is unknown.
     unsafe {
-        sys::unmap(bottom.cast(), SHADOW_CALLS * size_of::<Call>());
+        if detect::on() {
+            CALLS.put(bottom.cast())
+        } else {
+            sys::unmap(bottom.cast(), CALLS_BYTES)
+        }
         sys::unmap(table.cast(), filter::entries(thread.number.get()) * 16);
     }
     thread.leaves_block();
