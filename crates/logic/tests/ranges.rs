@@ -118,7 +118,11 @@ fn cells() -> impl Strategy<Value = Vec<Seen>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 16 } else { 4096 }, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 16 } else { 4096 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_walk_is_every_word_by_itself(cells in cells(), salt in any::<u32>()) {

@@ -336,6 +336,17 @@ pub fn lets_go_on(thread: &Thread, descriptor: &Descriptor, site: u64) {
     }
 }
 
+/// Something was taken in: from outside, perhaps.
+fn may_come_in(thread: &Thread, descriptor: &Descriptor, object: u64, site: u64) {
+    // Detection does not execute again.
+    if !detect::on() && descriptor.is_outside() {
+        external::came_in(thread, object, sync_source::FILE, site, Some(descriptor.file));
+        if descriptor.comes_from_world() && config::serial() && !replay::active() {
+            world::answered();
+        }
+    }
+}
+
 /// The frame of a call on one descriptor: waits, calls, records. The result is the call's, with `errno`.
 pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     uses(call.file, call.site);
@@ -395,13 +406,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     if !releases {
         let object = descriptor.object();
         if result >= 0 && takes_in {
-            // Detection does not execute again.
-            if !detect::on() && descriptor.is_outside() {
-                external::came_in(thread, object, sync_source::FILE, site, Some(call.file));
-                if descriptor.comes_from_world() && config::serial() && !replay::active() {
-                    world::answered();
-                }
-            }
+            may_come_in(thread, &descriptor, object, site);
             recorder::sync(thread, Op::Acquire, object, sync_source::FILE, site, &[]);
             if detect::on() {
                 thread.with_own(|own| detect::descriptors::moves_data(own, takes_in, site));
