@@ -66,7 +66,7 @@ impl Judge for Drawn<'_> {
         let word = &self.words[number];
         let seen = values(word);
         word[1].store(self.number(&seen) | 1, Relaxed);
-        self.number(&seen) % 16 != 0
+        !self.number(&seen).is_multiple_of(16)
     }
 
     fn changed(&mut self, words: usize) {
