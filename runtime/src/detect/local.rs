@@ -6,10 +6,10 @@ use super::fast::Memos;
 use super::handlers::Running;
 use super::ignores::Begun;
 use super::locks::Held;
-use super::locksets::{self, LockSet};
+use super::locksets::{self, LockSet, Steps};
 use super::shadow::{self, REFERENCE_SHIFT};
 use super::spans::{self, Block, GRANULE, Granule, References, When};
-use super::stacks::{self, StackId};
+use super::stacks::{self, Calls, StackId};
 use super::statistics::Counts;
 use super::tree::{self, Tree};
 use super::{Detector, Own, closings, detector, lock_order};
@@ -25,8 +25,8 @@ use rashomon_abi::record::LOW_MASK;
 const CACHED: usize = 512;
 /// Places of the program that have memos.
 const MEMOS: usize = 128;
-/// A thread's tables: memos, then [`Cached`].
-const TABLES: usize = MEMOS * size_of::<Memos>() + CACHED * size_of::<Cached>();
+/// A thread's tables: memos, [`Cached`], steps between lock sets, calls.
+const TABLES: usize = MEMOS * size_of::<Memos>() + CACHED * size_of::<Cached>() + Steps::BYTES + Calls::BYTES;
 
 static KEPT: Pool = Pool::new(TABLES);
 
@@ -55,7 +55,7 @@ pub struct Told {
 pub struct Local {
     pub clock: Clock,
     pub lock_set: LockSet,
-    pub steps: locksets::Steps,
+    pub steps: Steps,
     pub held: List<Held>,
     pub orders: lock_order::Known,
     /// Depth of regions whose synchronisation the program does not want to count.
@@ -83,6 +83,7 @@ pub struct Local {
     /// The current call context, and that of each entry of the shadow stack.
     pub context: StackId,
     context_path: List<StackId>,
+    calls: Calls,
 
     /// Numbers spans, and stretches of them with one lock set.
     generation: u32,
@@ -105,7 +106,7 @@ impl Local {
         Self {
             clock: Clock::new(),
             lock_set: locksets::EMPTY,
-            steps: locksets::Steps::new(),
+            steps: Steps::new(),
             held: List::new(),
             orders: lock_order::Known::new(),
             ignores_sync: 0,
@@ -122,6 +123,7 @@ impl Local {
             slept: Clock::new(),
             context: 0,
             context_path: List::new(),
+            calls: Calls::new(),
             generation: 1,
             references: References::new(),
             block: Block::NONE,
@@ -144,7 +146,12 @@ impl Local {
         // SAFETY: so large a mapping, which is this thread's; all bytes zero are tables that know nothing.
         unsafe { self.memos.cast::<u8>().write_bytes(0, TABLES) };
         // SAFETY: inside the tables.
-        self.cache = unsafe { self.memos.add(MEMOS).cast() };
+        unsafe {
+            self.cache = self.memos.add(MEMOS).cast();
+            let steps = self.cache.add(CACHED).cast::<u8>();
+            self.steps.begin(steps);
+            self.calls.begin(steps.add(Steps::BYTES));
+        }
         self.tree.begin();
         self.random = self.random.wrapping_add(slot.wrapping_mul(0x85eb_ca6b)) | 1;
     }
@@ -329,7 +336,8 @@ fn new_context(thread: &mut Own) -> StackId {
         // SAFETY: below the top.
         let site = unsafe { (*bottom.add(level)).site } & (LOW_MASK | stacks::EXTERNAL);
         let parent = thread.detect.context_path.as_slice().last().copied().unwrap_or(0);
-        thread.detect.context_path.push(stacks::intern(parent, site));
+        let context = thread.detect.calls.intern(parent, site);
+        thread.detect.context_path.push(context);
     }
     thread.detect.context = thread.detect.context_path.as_slice().last().copied().unwrap_or(0);
     thread.detect.context

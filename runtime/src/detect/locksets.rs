@@ -96,23 +96,39 @@ pub fn is_subset(a: LockSet, b: LockSet) -> bool {
     a == b || a == EMPTY || locksets::is_subset(elements(a), elements(b))
 }
 
-/// Steps that a thread made lately.
-pub struct Steps([(LockSet, LockSet, Element); 64]);
+/// A step: from a set, to another, by which element.
+type Step = (LockSet, LockSet, Element);
+
+/// How many steps a thread remembers: servers have a lock for each of many objects.
+const STEPS_BITS: u32 = 10;
+
+/// Steps that a thread made lately. No element is 0, so that all bytes zero are no step.
+pub struct Steps(*mut Step);
 
 impl Steps {
+    pub const BYTES: usize = size_of::<Step>() << STEPS_BITS;
+
+    /// Of no thread yet.
     pub const fn new() -> Self {
-        Self([(0, 0, u64::MAX); 64])
+        Self(core::ptr::null_mut())
+    }
+
+    /// # Safety
+    /// [`Self::BYTES`] of memory, all zero, which nobody else uses for as long as steps are made.
+    pub unsafe fn begin(&mut self, memory: *mut u8) {
+        self.0 = memory.cast();
     }
 
     /// [`changed`], remembered.
     pub fn step(&mut self, set: LockSet, element: Element, held: bool) -> LockSet {
         let key = element ^ (held as u64) << 63;
-        let at = ((set as u64 ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize;
-        if self.0[at].0 == set && self.0[at].2 == key {
-            return self.0[at].1;
+        let at = ((set as u64 ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - STEPS_BITS)) as usize;
+        debug_assert!(!self.0.is_null() && key != 0);
+        // SAFETY: inside the thread's table.
+        let known = unsafe { &mut *self.0.add(at) };
+        if known.0 != set || known.2 != key {
+            *known = (set, changed(set, element, held), key);
         }
-        let next = changed(set, element, held);
-        self.0[at] = (set, next, key);
-        next
+        known.1
     }
 }

@@ -119,6 +119,41 @@ pub fn intern(parent: StackId, site: u64) -> StackId {
     })
 }
 
+/// A call: its caller's stack, its own, and the return address.
+type Call = (StackId, StackId, u64);
+
+const CALLS: usize = 512;
+
+/// Calls that a thread made lately: what [`intern`] finds lies far apart. No return address is 0, so that all bytes zero are none.
+pub struct Calls(*mut Call);
+
+impl Calls {
+    pub const BYTES: usize = CALLS * size_of::<Call>();
+
+    /// Of no thread yet.
+    pub const fn new() -> Self {
+        Self(core::ptr::null_mut())
+    }
+
+    /// # Safety
+    /// [`Self::BYTES`] of memory, all zero, which nobody else uses for as long as calls are made.
+    pub unsafe fn begin(&mut self, memory: *mut u8) {
+        self.0 = memory.cast();
+    }
+
+    /// [`intern`], remembered.
+    #[inline(always)]
+    pub fn intern(&mut self, parent: StackId, site: u64) -> StackId {
+        debug_assert!(!self.0.is_null() && site != 0);
+        // SAFETY: inside the thread's table.
+        let known = unsafe { &mut *self.0.add(hash(parent, site) as usize % CALLS) };
+        if known.0 != parent || known.2 != site {
+            *known = (parent, intern(parent, site), site);
+        }
+        known.1
+    }
+}
+
 /// Writes the return addresses of a stack, innermost first, and tells how many there are.
 pub fn walk(mut id: StackId, into: &mut [u64]) -> usize {
     let mut length = 0;
