@@ -124,7 +124,7 @@ type Call = (StackId, StackId, u64);
 
 const CALLS: usize = 512;
 
-/// Calls that a thread made lately: what [`intern`] finds lies far apart. No return address is 0, so that all bytes zero are none.
+/// Calls that a thread made lately: what [`intern`] finds lies far apart. No return address is 0, so all bytes zero are none.
 pub struct Calls(*mut Call);
 
 impl Calls {

@@ -6,6 +6,7 @@ mod support;
 mod adhoc;
 mod alike;
 mod analyse;
+mod assembly;
 mod atomicity;
 mod atomics;
 mod bad_input;

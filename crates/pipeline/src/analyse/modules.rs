@@ -1,8 +1,10 @@
 //! Loaded code that could have ordered accesses without our seeing it: libraries without instrumentation, Rust's standard library
-//! as it comes, and synchronisation functions of libc that instrumented code calls and the runtime does not stand in for.
+//! as it comes, synchronisation functions of libc that instrumented code calls and the runtime does not stand in for, and inline
+//! assembly.
 
 use crate::analyse::libraries::is_trusted;
 use crate::analyse::reach::{Facts, Role, called, linked};
+use crate::findings::assembly;
 use crate::findings::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_abi::unserved;
@@ -21,6 +23,8 @@ pub struct Unseen {
     /// Synchronisation functions that the runtime does not serve: those that were called, where it notes that, and others that
     /// instrumented code refers to.
     pub functions: Vec<String>,
+    /// Modules of which instrumented code synchronises by inline assembly, in words.
+    pub assembly: Vec<String>,
 }
 
 impl Unseen {
@@ -46,6 +50,12 @@ impl Unseen {
             if !is_instrumented(path) && !is_trusted(&module.path, trusted) {
                 libraries.push(module.path.as_str());
             }
+            if is_instrumented(path)
+                && !is_trusted(&module.path, trusted)
+                && let Some(functions) = assembly::synchronises(path)
+            {
+                unseen.assembly.push(format!("inline assembly in {}: {functions}", file_name(&module.path)));
+            }
             if holds_plain_library(path) {
                 unseen.standard.push(format!("Rust's standard library in {}", file_name(&module.path)));
             }
@@ -55,7 +65,7 @@ impl Unseen {
             let calls = libraries.into_iter().filter(|path| !idle.contains(path));
             unseen.libraries.extend(calls.map(|path| file_name(path).to_owned()));
         }
-        for names in [&mut unseen.libraries, &mut unseen.standard, &mut unseen.functions] {
+        for names in [&mut unseen.libraries, &mut unseen.standard, &mut unseen.functions, &mut unseen.assembly] {
             names.sort();
             names.dedup();
         }
@@ -68,7 +78,7 @@ impl Unseen {
 
     /// Everything, in words.
     pub fn all(&self) -> impl Iterator<Item = &String> {
-        self.libraries.iter().chain(&self.standard).chain(&self.functions)
+        self.libraries.iter().chain(&self.standard).chain(&self.functions).chain(&self.assembly)
     }
 }
 

@@ -134,6 +134,13 @@ impl Tally {
         if !unseen.functions.is_empty() {
             notes.push(format!("not seen by the runtime, so that nothing is predicted: {}", unseen.functions.join(", ")));
         }
+        if !unseen.assembly.is_empty() {
+            notes.push(format!(
+                "not seen by any instrumentation, so that nothing is predicted, only suspected and proven: {} (`--trust-library` \
+                 with a file's name says that its assembly orders nothing)",
+                unseen.assembly.join("; ")
+            ));
+        }
         for note in notes {
             if !self.notes.contains(&note) {
                 observer.progress(Progress::Note(&note));
