@@ -58,7 +58,8 @@ pub struct RunOptions {
 #[derive(Debug, Args)]
 pub struct TrustOptions {
     /// Trust an uninstrumented library (`libfoo`, `libfoo.so.1`): its calls neither order threads nor pass data between them, so
-    /// that it prevents no prediction. May be repeated; the store remembers it.
+    /// that it prevents no prediction. Of an instrumented program or library: its inline assembly does not. May be repeated; the
+    /// store remembers it.
     #[arg(long = "trust-library", value_name = "NAME", help_heading = "Recording")]
     pub libraries: Vec<String>,
     /// Which recorded calls into uninstrumented libraries order nothing: those of a function (`foo_get`, `foo_*`), into or out of
