@@ -3,15 +3,16 @@
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
-use crate::common::compile::{Compilers, succeed};
+use crate::common::compile::{self, Built, Compilers};
 use crate::common::detector::{Configuration, Detector, Filter};
 use crate::common::measure::{geometric_mean, median};
 use crate::common::only::Only;
 pub use crate::common::options::Measuring as Options;
+use crate::common::programs::Language;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use xtask::workspace::{self, root};
 
@@ -45,28 +46,6 @@ struct Report {
     compilers: Compilers,
     rows: Vec<Row>,
     bars: Vec<Bar>,
-}
-
-/// The program, three ways.
-struct Built {
-    native: PathBuf,
-    sanitizer: PathBuf,
-    ours: PathBuf,
-}
-
-fn build(compilers: &Compilers, tool: &Path, folder: &Path) -> Result<Built> {
-    let source = root().join("tests/primitives/primitives.c");
-    let [native, object, sanitizer, ours] = ["native", "primitives.o", "sanitizer", "ours"].map(|name| folder.join(name));
-    let compile = |more: &[&str]| {
-        let mut command = Command::new(&compilers.c);
-        command.args(["-O2", "-g", "-pthread"]).args(more).arg(&source);
-        command
-    };
-    succeed(compile(&[]).arg("-o").arg(&native))?;
-    succeed(compile(&["-fsanitize=thread", "-c"]).arg("-o").arg(&object))?;
-    succeed(Command::new(&compilers.c).arg("-fsanitize=thread").arg(&object).arg("-o").arg(&sanitizer))?;
-    succeed(Command::new(tool).arg("cc").arg(&object).arg("-o").arg(&ours).env("RASHOMON_CC", &compilers.c))?;
-    Ok(Built { native, sanitizer, ours })
 }
 
 /// What the program prints.
@@ -119,7 +98,8 @@ pub fn run(options: &Options) -> Result<bool> {
     let tool = workspace::build_tool()?;
     let compilers = Compilers::find()?;
     let folder = tempfile::Builder::new().prefix("rashomon-evaluate-").tempdir().context("cannot create a temporary folder")?;
-    let built = build(&compilers, &tool, folder.path())?;
+    let source = root().join("tests/primitives/primitives.c");
+    let built = compile::build_from(&source, ("primitives", Language::C), &compilers, &tool, folder.path())?;
     let only = Only::of(options.only.as_deref());
     let mut rows = Vec::new();
     for line in printed(&mut Command::new(&built.native))?.lines().filter(|line| only.wants(line)) {

@@ -61,14 +61,25 @@ pub struct Built {
 /// Builds the program into `folder`; `tool` links the third.
 pub fn build(program: &BenchProgram, compilers: &Compilers, tool: &Path, folder: &Path) -> Result<Built> {
     let source = root().join("tests/bench").join(program.source());
-    let at = |suffix: &str| folder.join(format!("{}{suffix}", program.file_name()));
+    build_from(&source, (program.file_name(), program.language), compilers, tool, folder)
+}
+
+/// The same of any source; files are called by the name.
+pub fn build_from(
+    source: &Path,
+    (name, language): (&str, Language),
+    compilers: &Compilers,
+    tool: &Path,
+    folder: &Path,
+) -> Result<Built> {
+    let at = |suffix: &str| folder.join(format!("{name}{suffix}"));
     let (native, object, sanitizer, ours) = (at(".native"), at(".o"), at(".sanitizer"), at(".ours"));
-    let compiler = compilers.of(program.language);
+    let compiler = compilers.of(language);
     let common = ["-O2", "-g", "-pthread"];
-    succeed(Command::new(compiler).args(common).arg(&source).arg("-o").arg(&native).arg("-lm"))?;
-    succeed(Command::new(compiler).args(common).args(["-fsanitize=thread", "-c"]).arg(&source).arg("-o").arg(&object))?;
+    succeed(Command::new(compiler).args(common).arg(source).arg("-o").arg(&native).arg("-lm"))?;
+    succeed(Command::new(compiler).args(common).args(["-fsanitize=thread", "-c"]).arg(source).arg("-o").arg(&object))?;
     succeed(Command::new(compiler).arg("-fsanitize=thread").arg(&object).arg("-o").arg(&sanitizer).arg("-lm"))?;
-    let (wrapper, variable) = match program.language {
+    let (wrapper, variable) = match language {
         Language::C => ("cc", "RASHOMON_CC"),
         Language::Cxx => ("c++", "RASHOMON_CXX"),
     };
