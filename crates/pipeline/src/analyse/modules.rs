@@ -147,7 +147,7 @@ const HAND_OVER: [&str; 24] = [
     "vmsplice",
 ];
 /// Those that order nothing and never block: nothing is lost when they are not seen.
-const HARMLESS: [&str; 27] = [
+const HARMLESS: [&str; 30] = [
     "pthread_attr_",
     "pthread_mutexattr_",
     "pthread_condattr_",
@@ -166,9 +166,12 @@ const HARMLESS: [&str; 27] = [
     "pthread_key_",
     "pthread_get",
     "pthread_setaffinity_np",
+    "pthread_setattr_default_np",
+    "pthread_setconcurrency",
     "pthread_setname_np",
     "pthread_setschedp",
     "pthread_detach",
+    "pthread_mutex_consistent",
     "pthread_mutex_getprioceiling",
     "sem_getvalue",
     "thrd_current",
@@ -257,7 +260,7 @@ mod tests {
         ] {
             assert!(is_synchronisation(name), "{name}");
         }
-        for name in ["pthread_self", "pthread_attr_init", "printf", "pthread_mutexattr_settype", "sem_getvalue", "mq_unlink"] {
+        for name in ["pthread_self", "pthread_attr_init", "printf", "pthread_mutexattr_settype", "pthread_mutex_consistent", "mq_unlink"] {
             assert!(!is_synchronisation(name), "{name}");
         }
     }
