@@ -2,7 +2,8 @@
 //!
 //! The chunk is the beginning of the thread's file, mapped for as long as the thread records: what is in it survives whatever the
 //! process dies of, and its pages are touched once. A full chunk is compressed ([`rashomon_abi::compress`]) and appended to the
-//! file; then the same memory is the next chunk.
+//! file; then the same memory is the next chunk. The first one begins small and grows, as most threads of programs that make many
+//! have little to say.
 
 use crate::system::folder;
 use crate::system::sys::{self, syscall};
@@ -14,6 +15,9 @@ use rashomon_abi::record::{
 };
 
 const RECORDS: usize = CHUNK_BYTES / 8 - CHUNK_HEADER_WORDS;
+/// Bytes that a thread's first chunk begins with, and by how much it is multiplied when these are full.
+const FIRST_BYTES: usize = 1 << 14;
+const GROWTH: usize = 4;
 const HEADER_BYTES: usize = CHUNK_HEADER_WORDS * 8;
 const COMPRESSED: usize = (HEADER_BYTES + compress::bound(RECORDS)).next_multiple_of(8);
 
@@ -25,13 +29,13 @@ pub struct Compressor {
     bytes: [u8; COMPRESSED],
 }
 
-/// A chunk's words.
+/// A chunk's words, as many as the file has.
 ///
 /// # Safety
 /// The thread's chunk is mapped, and nobody else writes to it meanwhile.
-unsafe fn words<'a>(chunk: *mut u64) -> &'a mut [u64; CHUNK_BYTES / 8] {
-    // SAFETY: by the contract; the mapping has that length and alignment.
-    unsafe { &mut *chunk.cast() }
+unsafe fn words<'a>(thread: &Thread) -> &'a mut [u64] {
+    // SAFETY: by the contract; the mapping has that alignment, and the file that length.
+    unsafe { core::slice::from_raw_parts_mut(thread.chunk.get(), thread.chunk_bytes.get() / 8) }
 }
 
 fn open(thread: &Thread, flags: usize) -> isize {
@@ -50,9 +54,10 @@ fn map(thread: &Thread) -> Result<(), isize> {
     }
     // Behind the first one there are others already, and the file is long enough.
     let is_long = thread.chunk_index.get() > 1;
+    let bytes = if thread.chunk_index.get() == 0 { FIRST_BYTES } else { CHUNK_BYTES };
     // SAFETY: a descriptor of ours; the mapping is fresh. MAP_SHARED | MAP_POPULATE.
     let result = unsafe {
-        let mut result = if is_long { 0 } else { sys::grow(file, 0, CHUNK_BYTES) };
+        let mut result = if is_long { 0 } else { sys::grow(file, 0, bytes) };
         if result == 0 {
             result = sys::call(sys::MMAP, 0, CHUNK_BYTES, 3, 1 | 0x8000, file as usize, 0);
         }
@@ -63,6 +68,40 @@ fn map(thread: &Thread) -> Result<(), isize> {
         return Err(-result);
     }
     thread.chunk.set(result as *mut u64);
+    thread.chunk_bytes.set(bytes);
+    Ok(())
+}
+
+/// Whether the thread's chunk can become larger.
+pub fn grows(thread: &Thread) -> bool {
+    !thread.chunk.get().is_null() && thread.chunk_bytes.get() < CHUNK_BYTES
+}
+
+/// Makes the thread's chunk larger; its records stay.
+pub fn grow(thread: &Thread) -> Result<(), isize> {
+    const MADV_POPULATE_WRITE: usize = 23;
+    let bytes = thread.chunk_bytes.get();
+    let more = (bytes * GROWTH).min(CHUNK_BYTES) - bytes;
+    // O_RDWR
+    let file = open(thread, 2);
+    if file < 0 {
+        return Err(-file);
+    }
+    // SAFETY: a descriptor of ours, and our own mapping, whose length is that of a whole chunk. Older kernels refuse the advice.
+    let result = unsafe {
+        let result = sys::grow(file, bytes, more);
+        syscall!(sys::CLOSE, file);
+        if result == 0 {
+            syscall!(sys::MADVISE, thread.chunk.get() as usize + bytes, more, MADV_POPULATE_WRITE);
+        }
+        result
+    };
+    if result < 0 {
+        return Err(-result);
+    }
+    thread.chunk_bytes.set(bytes + more);
+    // SAFETY: within the mapping, or its end.
+    thread.hot().end.set(unsafe { thread.chunk.get().add((bytes + more) / 8) });
     Ok(())
 }
 
@@ -72,7 +111,7 @@ pub fn next(thread: &Thread) -> Result<(), isize> {
     if thread.chunk.get().is_null() {
         map(thread)?;
         // SAFETY: mapped; it is the thread's own, or the turn's holder's.
-        let words = unsafe { words(thread.chunk.get()) };
+        let words = unsafe { words(thread) };
         if words[CHUNK_USED_WORD] != 0 {
             // It was closed, and the process went on.
             let used = (words[CHUNK_USED_WORD] / 8) as usize;
@@ -87,7 +126,7 @@ pub fn next(thread: &Thread) -> Result<(), isize> {
         thread.chunk_index.set(thread.chunk_index.get() + 1);
     }
     // SAFETY: as above.
-    let words = unsafe { words(thread.chunk.get()) };
+    let words = unsafe { words(thread) };
     words[CHUNK_USED_WORD..].fill(0);
     // Until the index changes, the last chunk is in the file twice, and what is here counts for nothing.
     core::sync::atomic::fence(Release);
@@ -120,7 +159,7 @@ fn append(thread: &Thread, used: usize) -> Result<(), isize> {
         return Err(ENOMEM);
     }
     // SAFETY: mapped above or before, with bytes of any value or zero; one call at a time, as the chunk itself.
-    let (Compressor { model, bytes }, words) = unsafe { (&mut *compressor, words(thread.chunk.get())) };
+    let (Compressor { model, bytes }, words) = unsafe { (&mut *compressor, words(thread)) };
     let records = &words[CHUNK_HEADER_WORDS..CHUNK_HEADER_WORDS + used];
     let (head, body) = bytes.split_at_mut(HEADER_BYTES);
     // There is room for any records.
@@ -153,7 +192,7 @@ fn append(thread: &Thread, used: usize) -> Result<(), isize> {
 pub fn close(thread: &Thread, used: usize) {
     let index = thread.chunk_index.get();
     // SAFETY: mapped; it is the thread's own, or the turn's holder's.
-    let words = unsafe { words(thread.chunk.get()) };
+    let words = unsafe { words(thread) };
     let records = &words[CHUNK_HEADER_WORDS..CHUNK_HEADER_WORDS + used];
     words[CHUNK_CHECKSUM_WORD] = records.iter().fold(Checksum::new(), |sum, &word| sum.add(word)).finish();
     core::sync::atomic::fence(Release);

@@ -72,16 +72,28 @@ fn open_chunk(thread: &Thread) {
             thread.written_context.set(u32::MAX);
             limit::watch(thread, BYTES.load(Relaxed));
         }
-        Err(errno) => {
-            header::unwritten(errno);
-            if FULL.swap(2, AcqRel) != 2 {
-                let words = unwritten::cause(errno as u64).map_or("cannot extend a trace file", |cause| cause.words);
-                let number = sys::Decimal::new(errno as u64);
-                sys::message(&[b"recording stops here: ", words.as_bytes(), b" (errno ", number.bytes(), b")"]);
-            }
-        }
+        Err(errno) => stop(errno),
     }
     limit::heed(thread);
+}
+
+/// Nothing can be written any more.
+fn stop(errno: isize) {
+    header::unwritten(errno);
+    if FULL.swap(2, AcqRel) != 2 {
+        let words = unwritten::cause(errno as u64).map_or("cannot extend a trace file", |cause| cause.words);
+        let number = sys::Decimal::new(errno as u64);
+        sys::message(&[b"recording stops here: ", words.as_bytes(), b" (errno ", number.bytes(), b")"]);
+    }
+}
+
+/// Makes the thread's chunk larger. If that fails, it is the last one.
+fn grow_chunk(thread: &Thread) {
+    if let Err(errno) = chunk::grow(thread) {
+        close_chunk(thread);
+        stop(errno);
+        limit::heed(thread);
+    }
 }
 
 /// The thread's last chunk.
@@ -106,8 +118,14 @@ pub(super) fn reserve(thread: &Thread, words: usize) -> bool {
         return false;
     }
     let hot = thread.hot();
-    if (hot.end.get() as usize).wrapping_sub(hot.cursor.get() as usize) / 8 >= words {
-        return true;
+    loop {
+        if (hot.end.get() as usize).wrapping_sub(hot.cursor.get() as usize) / 8 >= words {
+            return true;
+        }
+        if !chunk::grows(thread) {
+            break;
+        }
+        grow_chunk(thread);
     }
     count(thread);
     thread.settle();

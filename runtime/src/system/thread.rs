@@ -106,6 +106,8 @@ pub struct Thread {
     pub spawned: Cell<u32>,
     pub chunk: Cell<*mut u64>,
     pub chunk_index: Cell<u32>,
+    /// Bytes of the chunk that the file has so far.
+    pub chunk_bytes: Cell<usize>,
     /// [`crate::record::chunk`].
     pub compressor: Cell<*mut u8>,
     /// Current call context, the one last written to the chunk, and the context of each entry of the shadow stack.

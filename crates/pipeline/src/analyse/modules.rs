@@ -260,7 +260,9 @@ mod tests {
         ] {
             assert!(is_synchronisation(name), "{name}");
         }
-        for name in ["pthread_self", "pthread_attr_init", "printf", "pthread_mutexattr_settype", "pthread_mutex_consistent", "mq_unlink"] {
+        for name in
+            ["pthread_self", "pthread_attr_init", "printf", "pthread_mutexattr_settype", "pthread_mutex_consistent", "mq_unlink"]
+        {
             assert!(!is_synchronisation(name), "{name}");
         }
     }
