@@ -31,6 +31,7 @@ fn run_record() -> RunRecord {
         directory: ShellText::Text("/".into()),
         randomise_addresses: false,
         environment: vec![],
+        surroundings: Default::default(),
         before_each: None,
         client: None,
         input: None,

@@ -15,6 +15,7 @@ fn run_record() -> RunRecord {
         directory: ShellText::Text("/".into()),
         randomise_addresses: true,
         environment: Vec::new(),
+        surroundings: Default::default(),
         before_each: None,
         client: None,
         input: None,

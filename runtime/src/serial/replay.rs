@@ -11,7 +11,7 @@ pub use crate::serial::goals::{conclude, rashomon_finding_reached, say_goal_reac
 pub use crate::serial::named::{allocated, appeared, schedule_index};
 use crate::serial::sched::{self, LOCK, WaitFor, Wake};
 use crate::serial::{arrivals, named, shutdown};
-use crate::system::thread::{NO_THREAD, Runtime, State, Thread, known};
+use crate::system::thread::{NO_THREAD, Runtime, State, Thread, current_number, known};
 use crate::system::{config, header, modules};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
@@ -468,7 +468,10 @@ static CONCLUDED_AT_END: AtomicBool = AtomicBool::new(false);
 pub fn process_ends() {
     if active() && header::word(field::OUTCOME).load(Relaxed) == outcome::NONE {
         let turn = current();
-        let last_words = turn.flags & turn::TO_END != 0 || config::word(control::field::GOAL) == goal::NONE;
+        // Others may be cut off before their last turns; who ends the process had come to all of its own.
+        let is_early = named::number(turn.thread as usize)
+            .is_some_and(|number| u64::from(number) == current_number() && known(number).ordinal.get() < turn.ordinal as u32);
+        let last_words = turn.flags & turn::TO_END != 0 || config::word(control::field::GOAL) == goal::NONE && !is_early;
         ACTIVE.store(0, Release);
         CONCLUDED_AT_END.store(true, Relaxed);
         if last_words {

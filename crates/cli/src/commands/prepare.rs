@@ -11,6 +11,7 @@ use rashomon_pipeline::program::Program;
 use rashomon_pipeline::store::DEFAULT_BASE;
 use rashomon_pipeline::store::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::store::seal;
+use rashomon_pipeline::store::surroundings::Surroundings;
 use rashomon_pipeline::{RunRecord, ShellText, Store, StoredClient};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -115,6 +116,7 @@ fn run_record(
         directory: ShellText::from(directory.as_os_str()),
         randomise_addresses: randomises(options.aslr),
         environment: environment.iter().map(|(name, value)| (text(name), text(value))).collect(),
+        surroundings: Surroundings::now(),
         before_each: options.before_each.as_deref().map(ShellText::from),
         client: options.client.asked().as_ref().map(StoredClient::from),
         input: input.as_deref().map(|path| ShellText::from(path.as_os_str())),

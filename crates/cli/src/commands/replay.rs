@@ -4,13 +4,14 @@ use super::trust::run_that_may;
 use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, program_of, settings_of};
 use crate::arguments::ConfirmOptions;
 use crate::exit::Exit;
-use crate::terminal::print;
+use crate::terminal::{print, say};
 use anyhow::Result;
 use rashomon_event::Finding;
 use rashomon_pipeline::findings::failure::crash_of;
 use rashomon_pipeline::program::{Forcing, Program};
 use rashomon_pipeline::replay as pipeline;
 use rashomon_pipeline::replay::debugger::under_gdb;
+use rashomon_pipeline::store::surroundings::Surroundings;
 use rashomon_pipeline::{Binaries, Job, Store};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,12 +26,20 @@ pub struct Request {
     pub trust: bool,
 }
 
+/// What may explain that an execution was not the same again.
+fn hint(then: &Surroundings) {
+    if let Some(difference) = then.difference(&Surroundings::now()) {
+        say!("hint: the environment differs from that of the recording: {difference}");
+    }
+}
+
 struct Found {
     /// In use as long as this is there.
     #[expect(dead_code, reason = "held for its lock")]
     store: Store,
     finding: Finding,
     program: Program,
+    surroundings: Surroundings,
     forcing: Forcing,
     #[expect(dead_code, reason = "goes away with us")]
     folder: TempDir,
@@ -52,7 +61,7 @@ fn find(ui: Ui, request: &Request) -> Result<Found> {
     let forcing = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() }.forcing(&run);
     let folder = store.temporary("replay")?;
     let session = folder.path().join("session");
-    Ok(Found { store, finding, program, forcing, folder, session })
+    Ok(Found { store, finding, program, surroundings: run.surroundings, forcing, folder, session })
 }
 
 pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
@@ -79,6 +88,9 @@ pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
             let verdict = if same { "again" } else { "not again" };
             print(&format!("{}: replay{which}: {verdict}: {words}\n", found.finding.id))?;
         }
+    }
+    if !all {
+        hint(&found.surroundings);
     }
     Ok(if all { Exit::Success } else { Exit::Different })
 }
@@ -115,6 +127,9 @@ pub fn recording(
     let attempt = pipeline::replay_recording(&program, &store.recording(0), run.quantum, &session, &forcing)?;
     if !ui.quiet || !attempt.outcome.is_orderly() {
         print(&format!("replay: {}\n", attempt.outcome))?;
+    }
+    if !attempt.outcome.is_orderly() {
+        hint(&run.surroundings);
     }
     Ok(if attempt.outcome.is_orderly() { Exit::Success } else { Exit::Different })
 }

@@ -1,6 +1,6 @@
 //! The last line of a finding, pasted into a shell, makes it happen again every time; under gdb both sides are seen.
 
-use crate::support::place::{Place, gdb_works, program_text};
+use crate::support::place::{Place, gdb_works, program_text, statuses};
 
 const TIMES: u32 = 20;
 
@@ -117,4 +117,41 @@ fn a_finding_can_be_replayed_many_times_in_one_go() {
     for number in 1..=3 {
         assert!(ended.out.contains(&format!("replay {number} of 3: again")), "{ended}");
     }
+}
+
+/// The second thread is there only with a variable that steers the program.
+#[test]
+fn a_replay_elsewhere_is_told_which_variables_differ() {
+    const PROGRAM: &str = "#include <pthread.h>
+        #include <stdlib.h>
+        #include <string.h>
+        static int shared;
+        static void *add(void *p) { shared++; return p; }
+        int main(void) {
+            const char *kind = getenv(\"KIND\");
+            pthread_t thread;
+            if (!kind || strcmp(kind, \"two\")) return 0;
+            pthread_create(&thread, NULL, add, NULL);
+            shared++;
+            pthread_join(thread, NULL);
+            return 0;
+        }";
+    let place = Place::new();
+    place.compile("program", PROGRAM);
+    let with = |kind: Option<&str>, arguments: &[&str]| {
+        let mut command = place.tool(arguments);
+        match kind {
+            Some(kind) => command.env("KIND", kind),
+            None => command.env_remove("KIND"),
+        };
+        place.run(command)
+    };
+    with(Some("two"), &["check", "--output", "store", "--report", "json=report", "--", "./program"]).expect(66, &[]);
+    let id = statuses(&place.json("report")).remove(0).0;
+    let replay = ["replay", "--store", "store", id.as_str()];
+    let again = with(Some("two"), &replay).expect(0, &[]);
+    assert!(!again.err.contains("hint"), "{again}");
+    with(Some("one"), &replay).expect(1, &["hint", "KIND had another value then"]);
+    with(None, &replay).expect(1, &["hint", "KIND was set then"]);
+    with(None, &["replay", "--recording", "store"]).expect(1, &["KIND was set then"]);
 }

@@ -23,6 +23,7 @@ mod group;
 mod lock;
 pub mod run;
 pub mod seal;
+pub mod surroundings;
 
 use self::seal::Origin;
 use crate::error::PipelineError;

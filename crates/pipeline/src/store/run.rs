@@ -1,5 +1,6 @@
 //! What a store knows about the executions in it: enough to make each of them again.
 
+use super::surroundings::Surroundings;
 use rashomon_confirm::Client;
 use rashomon_event::KeptPlace;
 pub use rashomon_event::{pasted, quoted};
@@ -105,6 +106,9 @@ pub struct RunRecord {
     /// Variables that every execution has in its environment, whatever else is there.
     #[serde(default)]
     pub environment: Vec<(ShellText, ShellText)>,
+    /// The environment of the command that made the store.
+    #[serde(default, skip_serializing_if = "Surroundings::is_unknown")]
+    pub surroundings: Surroundings,
     pub before_each: Option<ShellText>,
     #[serde(default)]
     pub client: Option<StoredClient>,
