@@ -35,7 +35,7 @@ const COPYRIGHT: &str = "Format: https://www.debian.org/doc/packaging-manuals/co
 Upstream-Name: rashomon
 
 Files: *
-Copyright: HOLDERS
+Copyright: (c) HOLDERS
 License: Expat or Apache-2.0
 
 License: Expat
