@@ -1,5 +1,5 @@
-//! Every crate as `cargo publish` would upload it. The runtime is a workspace of its own, outside of the tool's crate: its sources
-//! go into the tool's package, where the build script finds them.
+//! Every crate as `cargo publish` would upload it. The runtime is a workspace of its own, outside of the tool's crate: its
+//! sources go into the tool's package, where the build script finds them.
 
 use super::{copied, emptied, files, folder, must, output_of, written};
 use crate::workspace::{cargo, root};

@@ -35,7 +35,7 @@ const COPYRIGHT: &str = "Format: https://www.debian.org/doc/packaging-manuals/co
 Upstream-Name: rashomon
 
 Files: *
-Copyright: (c) HOLDERS
+Copyright: YEAR HOLDERS
 License: Expat or Apache-2.0
 
 License: Expat
@@ -109,16 +109,23 @@ fn copyright() -> Result<String> {
     let lines = format!("Permission is{permission}");
     let indented: Vec<String> =
         lines.trim_end().lines().map(|line| if line.is_empty() { " .".into() } else { format!(" {line}") }).collect();
-    Ok(COPYRIGHT.replace("HOLDERS", holders).replace("EXPAT", &indented.join("\n")))
+    let day = day()?;
+    let year = day.split(' ').nth(3).context("the day of the last commit has no year")?;
+    Ok(COPYRIGHT.replace("YEAR", year).replace("HOLDERS", holders).replace("EXPAT", &indented.join("\n")))
 }
 
-/// In Debian's form; the day is that of the last commit, or of `SOURCE_DATE_EPOCH`.
-fn changelog() -> Result<String> {
+/// Of the last commit, or of `SOURCE_DATE_EPOCH`.
+fn day() -> Result<String> {
     let day = match env::var("SOURCE_DATE_EPOCH") {
         Ok(seconds) => output_of(Command::new("date").args(["-u", "-R", "-d", &format!("@{seconds}")]))?,
         Err(_) => output_of(Command::new("git").current_dir(root()).args(["log", "-1", "--format=%aD"]))?,
     };
-    let (day, by) = (String::from_utf8_lossy(&day).trim().to_owned(), maintainer());
+    Ok(String::from_utf8_lossy(&day).trim().to_owned())
+}
+
+/// In Debian's form.
+fn changelog() -> Result<String> {
+    let (day, by) = (day()?, maintainer());
     Ok(format!(
         "rashomon ({VERSION}) unstable; urgency=medium\n\n  * What has changed: CHANGELOG.md of the sources.\n\n -- {by}  {day}\n"
     ))

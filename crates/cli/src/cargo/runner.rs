@@ -3,7 +3,8 @@
 //!
 //! Programs of tests that are asked for a list of these run as they are.
 //!
-//! What cargo, nextest and libtest find in the environment is kept with the store: a finding is replayed later, from another shell.
+//! What cargo, nextest and libtest find in the environment is kept with the store: a finding is replayed later, from another
+//! shell.
 
 use super::arguments::RunnerOptions;
 use super::session::{ProgramResult, Session, Settings};
