@@ -11,7 +11,7 @@ use std::{env, fs};
 const LIBRARIES: [&str; 2] = ["librashomon_runtime.a", "librashomon_runtime.so"];
 /// Beside the libraries: what CMake finds there.
 const CMAKE_MODULE: &str = "cmake/RashomonConfig.cmake";
-/// In a package, the runtime and the crates that it uses. Cargo packages no folder with a manifest, so manifests have a longer name.
+/// In a package, the runtime and the crates that it uses. Cargo packages no folder with a manifest, so these have a longer name.
 const BUNDLED: &str = "bundled";
 const BUNDLED_MANIFEST: &str = "Cargo.toml.bundled";
 const PREBUILT: &str = "RASHOMON_PREBUILT_RUNTIME";

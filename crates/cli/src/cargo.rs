@@ -6,8 +6,8 @@
 //! below the target folder, `target/rashomon/NAME`, the name telling the runtime and the flags: cargo does not see what the
 //! wrapper adds, so builds of different kinds must not meet. Stores are in `target/rashomon/stores`.
 //!
-//! nextest, and other subcommands that are not cargo's own, take target and runner from the environment. nextest executes each test
-//! in a process of its own, so that each is a check.
+//! nextest, and other subcommands that are not cargo's own, take target and runner from the environment. nextest executes each
+//! test in a process of its own, so that each is a check.
 //!
 //! Limits: documentation tests are not run (rustdoc compiles them without asking the wrapper); a runner that the user has
 //! configured is not used.
