@@ -1,5 +1,6 @@
 //! Builds the runtime, which is a workspace of its own, and packs it into the tool, so that installing the tool is the whole
-//! installation. `RASHOMON_PREBUILT_RUNTIME` names a folder with `librashomon_runtime.a` and `.so` to pack instead (for
+//! installation. The runtime's sources are beside the crates, and inside of this one where it was packaged (`cargo xtask package
+//! crates`). `RASHOMON_PREBUILT_RUNTIME` names a folder with `librashomon_runtime.a` and `.so` to pack instead (for
 //! distributions that build the two separately).
 
 use rashomon_abi::numbers::Fnv;
@@ -8,30 +9,38 @@ use std::process::Command;
 use std::{env, fs};
 
 const LIBRARIES: [&str; 2] = ["librashomon_runtime.a", "librashomon_runtime.so"];
+/// Beside the libraries: what CMake finds there.
+const CMAKE_MODULE: &str = "cmake/RashomonConfig.cmake";
+/// In a package, the runtime and the crates that it uses. Cargo packages no folder with a manifest, so these have a longer name.
+const BUNDLED: &str = "bundled";
+const BUNDLED_MANIFEST: &str = "Cargo.toml.bundled";
 const PREBUILT: &str = "RASHOMON_PREBUILT_RUNTIME";
 /// Enough to make the tool small, fast enough for a build.
 const LEVEL: i32 = 12;
 
 fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
-    let crates = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("..");
-    let runtime = crates.join("..").join("runtime");
+    let own = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     println!("cargo::rerun-if-env-changed={PREBUILT}");
     println!("cargo::rerun-if-changed=build.rs");
     let folder = match env::var_os(PREBUILT) {
         Some(folder) => PathBuf::from(folder),
         None => {
+            let workspace = workspace(&own, &out);
+            let runtime = workspace.join("runtime");
             for watched in ["src", "build.rs", "Cargo.toml", "Cargo.lock"] {
                 println!("cargo::rerun-if-changed={}", runtime.join(watched).display());
             }
             for shared in ["abi", "logic"] {
-                println!("cargo::rerun-if-changed={}", crates.join(shared).join("src").display());
+                println!("cargo::rerun-if-changed={}", workspace.join("crates").join(shared).join("src").display());
             }
             build(&runtime, &place(&out))
         }
     };
     // It names the folder into which this very runtime is unpacked.
-    let mut hash = Fnv::EMPTY;
+    println!("cargo::rerun-if-changed={CMAKE_MODULE}");
+    let module = fs::read(CMAKE_MODULE).unwrap_or_else(|error| panic!("cannot read {CMAKE_MODULE}: {error}"));
+    let mut hash = Fnv::EMPTY.with(&module);
     for name in LIBRARIES {
         let path = folder.join(name);
         println!("cargo::rerun-if-changed={}", path.display());
@@ -46,6 +55,37 @@ fn main() {
 
 fn variable(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}
+
+/// The folder with `runtime` and `crates`.
+fn workspace(own: &Path, out: &Path) -> PathBuf {
+    let around = own.join("../..");
+    if around.join("runtime/Cargo.toml").is_file() {
+        return around;
+    }
+    let bundled = own.join(BUNDLED);
+    let unpacked = out.join(BUNDLED);
+    println!("cargo::rerun-if-changed={}", bundled.display());
+    if let Err(error) = unpack(&bundled, &unpacked) {
+        panic!("the runtime's sources are neither in {} nor in {}: {error}", around.display(), bundled.display());
+    }
+    unpacked
+}
+
+/// A copy in which manifests are called as cargo calls them.
+fn unpack(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if entry.file_type()?.is_dir() {
+            unpack(&entry.path(), &to.join(&name))?;
+        } else {
+            let name = if name == BUNDLED_MANIFEST { "Cargo.toml".into() } else { name };
+            fs::write(to.join(name), fs::read(entry.path())?)?;
+        }
+    }
+    Ok(())
 }
 
 /// Where the runtime is built: beside the profiles of the outer build, so that all of them, and the project's checks, build it

@@ -41,6 +41,8 @@ enum Evaluation {
     Formats(bars::formats::Options),
     /// Every output format of a check, read by tools that nobody here wrote, from PyPI and npm.
     FormatsOut(bars::formats_out::Options),
+    /// Every way to install the tool: a wheel, a Debian package, crates. Each installs, and shows the README's first proof.
+    Packages(bars::packages::Options),
     /// Programs with known bugs, edited in many ways: each finding is known again, and none is taken for another.
     Fingerprints(bars::fingerprints::Options),
     /// Damaged trace files through every reader: no panic, bounded memory, every refusal with a place.
@@ -113,6 +115,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Raceinjector(options) => papers::raceinjector::run(options),
         Evaluation::Formats(options) => bars::formats::run(options),
         Evaluation::FormatsOut(options) => bars::formats_out::run(options),
+        Evaluation::Packages(options) => bars::packages::run(options),
         Evaluation::Fingerprints(options) => bars::fingerprints::run(options),
         Evaluation::Mutations(options) => bars::mutations::run(options),
         Evaluation::Replay(options) => bars::replay::run(options),

@@ -1,21 +1,16 @@
 //! `cargo xtask book`: what of the book is made from the code, and the book itself. `cargo xtask install-docs`: manual pages,
-//! completions of shells, the module of CMake, and the schemas of the JSON format.
+//! completions of shells, the header, what CMake and pkg-config find, and the schemas of the JSON format.
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use xtask::release::prefix::documents;
 use xtask::workspace::{build_tool, cargo, root, target};
 
 /// The reference of the command line, below the workspace.
 const REFERENCE: &str = "docs/reference/cli.md";
-
-/// Where the published schemas of the JSON format are.
-const SCHEMAS: &str = "docs/reference";
-
-/// What `find_package(Rashomon)` finds.
-const CMAKE_MODULE: &str = "crates/cli/cmake/RashomonConfig.cmake";
 
 /// What makes it HTML.
 const PROGRAM: &str = "rashomon-book";
@@ -63,7 +58,8 @@ fn build() -> Result<bool> {
 
 #[derive(Debug, Args)]
 pub struct InstallOptions {
-    /// Below it are share/man, share/bash-completion, share/zsh, share/fish, share/cmake and share/rashomon. Default: ~/.local.
+    /// Below it are share/man, share/bash-completion, share/zsh, share/fish, share/cmake, share/pkgconfig, share/rashomon and
+    /// include. Default: ~/.local.
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
 }
@@ -73,40 +69,8 @@ pub fn install(options: &InstallOptions) -> Result<bool> {
         Some(prefix) => prefix.clone(),
         None => PathBuf::from(std::env::var_os("HOME").context("HOME is not set: name a --prefix")?).join(".local"),
     };
-    let tool = build_tool()?;
-    let share = prefix.join("share");
-    let pages = share.join("man/man1");
-    output_of(Command::new(&tool).args(["--quiet", "man", "--output"]).arg(&pages))?;
-    println!("manual pages: {}", pages.display());
-    for (shell, place) in [
-        ("bash", "bash-completion/completions/rashomon"),
-        ("zsh", "zsh/site-functions/_rashomon"),
-        ("fish", "fish/vendor_completions.d/rashomon.fish"),
-    ] {
-        let path = share.join(place);
-        fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
-        fs::write(&path, output_of(Command::new(&tool).args(["--quiet", "completions", shell]))?)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        println!("completions of {shell}: {}", path.display());
+    for line in documents(&build_tool()?, &prefix)? {
+        println!("{line}");
     }
-    install_schemas(&share.join("rashomon/schema"))?;
-    let module = share.join("cmake/Rashomon/RashomonConfig.cmake");
-    fs::create_dir_all(module.parent().unwrap_or(Path::new("/")))?;
-    fs::copy(root().join(CMAKE_MODULE), &module).with_context(|| format!("cannot write {}", module.display()))?;
-    println!("module of CMake: {}", module.display());
     Ok(true)
-}
-
-/// The published schemas of the JSON format, old versions too.
-fn install_schemas(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for entry in root().join(SCHEMAS).read_dir().with_context(|| format!("cannot list {SCHEMAS}"))? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default();
-        if name.to_string_lossy().ends_with(".schema.json") {
-            fs::copy(&path, folder.join(name)).with_context(|| format!("cannot copy {}", path.display()))?;
-        }
-    }
-    println!("JSON schemas: {}", folder.display());
-    Ok(())
 }

@@ -3,4 +3,5 @@
 
 pub mod packages;
 pub mod plugin;
+pub mod release;
 pub mod workspace;

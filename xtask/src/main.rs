@@ -5,6 +5,7 @@ mod assertions;
 mod book;
 mod ci;
 mod fuzz;
+mod package;
 mod soak;
 
 use anyhow::Context as _;
@@ -27,7 +28,7 @@ enum Command {
     Ci(ci::Options),
     /// Write the generated chapters of the book (docs/reference/cli.md), build the book as HTML and check its links.
     Book(book::Options),
-    /// Install manual pages and shell completions.
+    /// Install manual pages, shell completions, the header, and what CMake and pkg-config find.
     InstallDocs(book::InstallOptions),
     /// Measure what the tool costs and finds. Exit code 0 only if every bar is met.
     #[command(disable_help_flag = true)]
@@ -38,6 +39,8 @@ enum Command {
     },
     /// Fuzz every reader of files, guided by coverage. Exit code 0 only if nothing is found.
     Fuzz(fuzz::Options),
+    /// Make what others install from, in target/package: a wheel, a Debian package, crates.
+    Package(package::Options),
     /// Build the plugin for clang 19 that `rashomon cc --deep` uses, and put it beside the tool. Needs LLVM 19.
     Plugin(plugin::Options),
     /// Programs that do everything at once, ended at random moments. Exit code 0 only if nothing fails.
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
             });
         }
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Package(options) => package::run(&options),
         Command::Plugin(options) => plugin::run(&options),
         Command::Soak(options) => soak::run(&options),
     };

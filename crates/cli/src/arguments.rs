@@ -22,7 +22,7 @@ pub use csp::{CspCommand, PredictEngine, SelectionOptions};
 pub use detect::{DetectOptions, Detector};
 pub use merge::MergeOptions;
 use report::formats;
-pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show};
+pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show, report_file};
 pub use run::{CallsName, FilterOptions, RunOptions, TrustOptions};
 pub use search::{Accesses, ExploreOptions, Holding, ProvokeOptions, WitnessOptions};
 pub use separator::separated;

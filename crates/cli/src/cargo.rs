@@ -6,6 +6,9 @@
 //! below the target folder, `target/rashomon/NAME`, the name telling the runtime and the flags: cargo does not see what the
 //! wrapper adds, so builds of different kinds must not meet. Stores are in `target/rashomon/stores`.
 //!
+//! nextest, and other subcommands that are not cargo's own, take target and runner from the environment. nextest executes each
+//! test in a process of its own, so that each is a check.
+//!
 //! Limits: documentation tests are not run (rustdoc compiles them without asking the wrapper); a runner that the user has
 //! configured is not used.
 
@@ -18,12 +21,13 @@ pub mod toolchain;
 
 use crate::exit::Exit;
 use crate::runtime;
+use crate::settings::complete_options;
 use crate::terminal::{say, show, tell};
 use anyhow::{Context as _, Result, bail};
 use arguments::RunnerOptions;
 use clap::{CommandFactory as _, Parser as _};
 use session::{CleanUp, ProgramResult, Role, Session, Settings};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolchain::{Standard, Toolchain};
@@ -31,7 +35,7 @@ use toolchain::{Standard, Toolchain};
 const ABOUT: &str = "\
 Build with cargo and check every program that it runs
 
-Usage: cargo rashomon [OPTIONS] <test|run|bench|build|…> [CARGO'S OPTIONS] [-- ARGUMENTS]
+Usage: cargo rashomon [OPTIONS] <test|nextest run|run|bench|build|…> [CARGO'S OPTIONS] [-- ARGUMENTS]
 
 Cargo's command and options are cargo's own. Ours may stand anywhere in front of `--`:
 ";
@@ -86,6 +90,7 @@ pub fn cargo(words: &[String], quiet: bool) -> Result<Exit> {
     if !quiet && !results.is_empty() {
         show(&summary(&results));
     }
+    merged(&call.split.ours, &results)?;
     Ok(if results.iter().any(|result| result.met) {
         Exit::Findings
     } else if results.iter().any(|result| result.failure.is_some()) {
@@ -93,6 +98,24 @@ pub fn cargo(words: &[String], quiet: bool) -> Result<Exit> {
     } else {
         exit
     })
+}
+
+/// One report of all programs, in files; the terminal has had its own.
+fn merged(ours: &[String], results: &[ProgramResult]) -> Result<()> {
+    let line: Vec<OsString> = std::iter::once("rashomon").chain(ours.iter().map(String::as_str)).map(Into::into).collect();
+    let here = std::env::current_dir().context("the working directory is gone")?;
+    let options = RunnerOptions::try_parse_from(complete_options(&RunnerOptions::command(), &line, &here.join("package"))?)?;
+    let files = &options.cargo.merged;
+    if files.is_empty() {
+        return Ok(());
+    }
+    let stores: Vec<(String, PathBuf)> =
+        results.iter().filter_map(|result| Some((result.name(), result.store.clone()?))).collect();
+    if stores.is_empty() {
+        say!("nothing was recorded: there is no merged report");
+        return Ok(());
+    }
+    crate::commands::merge::write_files(&stores, files, &options.report)
 }
 
 /// What cargo says of its command, behind what we add to it.
@@ -114,6 +137,11 @@ impl Call {
     fn run(&self) -> Result<(Exit, Vec<ProgramResult>)> {
         let folder = self.target_folder()?.join("rashomon");
         let settings = self.settings(&folder)?;
+        let spaced = folder.to_string_lossy().contains(char::is_whitespace);
+        if spaced && !is_of_cargo(&self.split.subcommand) {
+            let (folder, name) = (folder.display(), &self.split.subcommand);
+            bail!("{folder}: cargo {name} starts no program from a path with spaces; set CARGO_TARGET_DIR to a folder without");
+        }
         let session = Session::create(&folder, &settings)?;
         let _clean_up = CleanUp(&session);
         let kind = [&[runtime::hash().to_owned()][..], &settings.compile, &settings.link].concat().join("\n");
@@ -148,6 +176,7 @@ impl Call {
             triple,
             options: self.split.ours.clone(),
             stores: folder.join("stores"),
+            tests: ["test", "t", "bench", "nextest"].contains(&self.split.subcommand.as_str()),
             quiet: self.quiet,
         })
     }
@@ -157,13 +186,15 @@ impl Call {
         let subcommand = self.split.subcommand.as_str();
         let upper = settings.triple.to_uppercase().replace('-', "_");
         let runner = session.role(Role::Runner);
-        // As a list, so that the path may hold spaces; not all that cargo starts (nextest) takes it from there.
-        let list = format!("target.{}.runner=[{}]", settings.triple, toml_string(&runner));
-        if is_of_cargo(subcommand) {
-            cargo.arg("--config").arg(list);
-        }
         cargo.env(format!("CARGO_TARGET_{upper}_RUNNER"), &runner);
-        cargo.arg(subcommand).args(["--target", &settings.triple]);
+        if is_of_cargo(subcommand) {
+            // As a list, so that the path may hold spaces.
+            cargo.arg("--config").arg(format!("target.{}.runner=[{}]", settings.triple, toml_string(&runner)));
+            cargo.arg(subcommand).args(["--target", &settings.triple]);
+        } else {
+            // Where the options of a foreign subcommand stand is its own business.
+            cargo.arg(subcommand).env("CARGO_BUILD_TARGET", &settings.triple);
+        }
         if self.standard == Standard::Source {
             cargo.arg("-Zbuild-std").env("RUSTC_BOOTSTRAP", "1");
         }
@@ -254,6 +285,10 @@ fn toml_string(path: &Path) -> String {
     format!("\"{text}\"")
 }
 
+fn quoted(store: &Path) -> String {
+    rashomon_pipeline::store::run::quoted(store.as_os_str()).to_string_lossy().into_owned()
+}
+
 /// One line a program with findings, and one for all.
 fn summary(results: &[ProgramResult]) -> String {
     let mut text = String::new();
@@ -262,19 +297,26 @@ fn summary(results: &[ProgramResult]) -> String {
         let counts = &result.counts;
         total = (total.0 + counts.proven, total.1 + counts.predicted);
         if let Some(failure) = &result.failure {
-            text.push_str(&format!("rashomon: {}: not checked: {failure}\n", result.program));
+            text.push_str(&format!("rashomon: {}: not checked: {failure}\n", result.name()));
         } else if counts.proven + counts.predicted > 0 {
-            let store = result.store.as_deref().map_or(OsStr::new(""), Path::as_os_str);
-            let store = rashomon_pipeline::store::run::quoted(store).to_string_lossy().into_owned();
+            let store = quoted(result.store.as_deref().unwrap_or(Path::new("")));
             text.push_str(&format!(
                 "rashomon: {}: {} proven, {} predicted: rashomon report --store {store}\n",
-                result.program, counts.proven, counts.predicted
+                result.name(),
+                counts.proven,
+                counts.predicted
             ));
         } else if result.met {
-            text.push_str(&format!("rashomon: {}: findings of online detection, above\n", result.program));
+            text.push_str(&format!("rashomon: {}: findings of online detection, above\n", result.name()));
         }
     }
-    let programs = if results.len() == 1 { "1 program".to_owned() } else { format!("{} programs", results.len()) };
+    let stores = results.iter().filter(|result| result.counts.proven + result.counts.predicted > 0);
+    let stores: Vec<String> = stores.filter_map(|result| result.store.as_deref().map(quoted)).collect();
+    if stores.len() > 1 {
+        text.push_str(&format!("rashomon: all of them: rashomon merge {}\n", stores.join(" ")));
+    }
+    let what = if results.iter().all(|result| result.test.is_some()) { "test" } else { "program" };
+    let programs = if results.len() == 1 { format!("1 {what}") } else { format!("{} {what}s", results.len()) };
     if results.iter().any(|result| result.store.is_some()) {
         text.push_str(&format!("rashomon: {programs}: {} proven, {} predicted\n", total.0, total.1));
     } else {

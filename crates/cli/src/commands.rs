@@ -362,6 +362,15 @@ pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &Rep
     })
 }
 
+/// Reports in files alone, of what is neither suppressed nor accepted.
+pub fn write_reports(findings: &[Finding], mut summary: RunSummary, files: &[ReportFile], options: &ReportOptions) -> Result<()> {
+    let sifted = known::sift(findings, &options.all_suppressions(), options.baseline.as_ref());
+    summary.notes.extend(sifted.notes);
+    let report = Report { findings: &sifted.findings, run: &summary };
+    let look = rashomon_report::Options { shown: shown(options.show), ..rashomon_report::Options::default() };
+    files.iter().try_for_each(|asked| write_report(asked, report, &look))
+}
+
 /// A report beside the one for people: nothing of the terminal is in it.
 fn write_report(asked: &ReportFile, report: Report<'_>, look: &rashomon_report::Options) -> Result<()> {
     let look = rashomon_report::Options { colour: false, width: usize::MAX, ..look.clone() };

@@ -23,6 +23,9 @@ static ARCHIVE_PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/librash
 static SHARED_PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/librashomon_runtime.so.zst"));
 const HASH: &str = env!("RASHOMON_RUNTIME_HASH");
 
+/// `find_package(Rashomon)` finds it with `-DRashomon_DIR="$(rashomon runtime-path)"`.
+const CMAKE_MODULE: (&str, &str) = ("RashomonConfig.cmake", include_str!("../cmake/RashomonConfig.cmake"));
+
 /// Under these names gcc's and clang's drivers and the loader look for the shared runtime.
 const SHARED_ALIASES: [&str; 4] = ["libtsan.so", "libtsan.so.0", "libtsan.so.2", "libclang_rt.tsan-x86_64.so"];
 const ARCHIVE_ALIAS: &str = "libtsan.a";
@@ -126,6 +129,7 @@ fn write(folder: &Path) -> Result<()> {
     fs::write(folder.join(SHARED), shared)?;
     fs::write(folder.join(ARCHIVE), zstd::decode_all(ARCHIVE_PACKED)?)?;
     fs::write(folder.join(PREINIT), empty_object()?)?;
+    fs::write(folder.join(CMAKE_MODULE.0), CMAKE_MODULE.1)?;
     symlink(ARCHIVE, folder.join(ARCHIVE_ALIAS))?;
     for alias in SHARED_ALIASES {
         symlink(SHARED, folder.join(alias))?;
@@ -210,7 +214,7 @@ mod tests {
         let second = unpack_below(parent.path()).unwrap();
         assert_eq!(first, second);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
-        for name in [ARCHIVE, SHARED, EXPORTS, PREINIT, ARCHIVE_ALIAS, "libtsan.so.2"] {
+        for name in [ARCHIVE, SHARED, EXPORTS, PREINIT, CMAKE_MODULE.0, ARCHIVE_ALIAS, "libtsan.so.2"] {
             assert!(first.join(name).exists(), "{name}");
         }
     }

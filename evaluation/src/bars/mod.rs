@@ -14,6 +14,7 @@ pub mod long;
 pub mod memcached;
 pub mod mutations;
 pub mod oracle;
+pub mod packages;
 pub mod pbzip2;
 pub mod primitives;
 pub mod public;

@@ -12,3 +12,4 @@ mod structure;
 mod symbols;
 mod text;
 mod unsafety;
+mod versions;

@@ -90,7 +90,7 @@ pub(super) fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
     PossibleValuesParser::new(values).try_map(|name| named(&name).ok_or("no such format"))
 }
 
-fn report_file(text: &str) -> Result<ReportFile, String> {
+pub fn report_file(text: &str) -> Result<ReportFile, String> {
     let known = || FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
     let (name, file) = text.split_once('=').filter(|(_, file)| !file.is_empty()).ok_or("expected FORMAT=FILE")?;
     let format = named(name).ok_or_else(|| format!("no format `{name}`; there are {}", known()))?;

@@ -4,7 +4,7 @@
 //! cargo's, in the order in which it was given.
 
 use super::toolchain::StandardChoice;
-use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions};
+use crate::arguments::{ConfirmOptions, ReportFile, ReportOptions, RunOptions, report_file};
 use anyhow::{Result, bail};
 use clap::{Args, CommandFactory as _, Parser};
 use std::collections::BTreeMap;
@@ -31,6 +31,10 @@ pub struct CargoOptions {
     /// Which standard library instrumented programs get.
     #[arg(long = "std", value_enum, value_name = "WHICH", default_value_t = StandardChoice::Auto)]
     pub standard: StandardChoice,
+    /// At the end, write one report of all programs, or tests under nextest, in a format, such as `junit=races.xml`; `-` as the
+    /// file: to standard output. May be given several times.
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = report_file)]
+    pub merged: Vec<ReportFile>,
 }
 
 /// The words of a command line, told apart.

@@ -121,6 +121,7 @@ mod tests {
             cxx: "c++".into(),
             options: Vec::new(),
             stores: "stores".into(),
+            tests: false,
             quiet: false,
         }
     }

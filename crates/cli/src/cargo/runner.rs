@@ -1,7 +1,10 @@
 //! The tool as the runner of what cargo has built: checks the program and ends as it does, so that cargo goes on as it would
-//! have.
+//! have. A test that nextest executes alone fails where something is proven.
 //!
-//! What cargo and libtest find in the environment is kept with the store: a finding is replayed later, from another shell.
+//! Programs of tests that are asked for a list of these run as they are.
+//!
+//! What cargo, nextest and libtest find in the environment is kept with the store: a finding is replayed later, from another
+//! shell.
 
 use super::arguments::RunnerOptions;
 use super::session::{ProgramResult, Session, Settings};
@@ -31,8 +34,12 @@ pub fn run(arguments: &[OsString]) -> Result<Exit> {
     let session = Session::current()?;
     let settings = session.settings()?;
     let Some((executable, arguments)) = arguments.split_first() else { bail!("cargo named no program to run") };
-    let name = Path::new(executable).file_name().unwrap_or(executable).to_string_lossy().into_owned();
-    let mut result = ProgramResult { program: name, store: None, counts: Counts::default(), met: false, failure: None };
+    if settings.tests && arguments.iter().any(|argument| argument == "--list") {
+        return plainly(Command::new(executable).args(arguments));
+    }
+    let program = Path::new(executable).file_name().unwrap_or(executable).to_string_lossy().into_owned();
+    let test = if settings.tests { single_test(arguments) } else { None };
+    let mut result = ProgramResult { program, test, store: None, counts: Counts::default(), met: false, failure: None };
     let exit = match check(&settings, executable, arguments, &mut result) {
         Ok(exit) => exit,
         Err(error) => {
@@ -42,7 +49,16 @@ pub fn run(arguments: &[OsString]) -> Result<Exit> {
         }
     };
     session.add_result(&result)?;
-    Ok(exit)
+    // Cargo would stop at a program that fails. nextest goes on, and has to know which tests those are.
+    let is_red = result.test.is_some() && result.met && exit.code() == 0;
+    Ok(if is_red { Exit::Findings } else { exit })
+}
+
+/// Of a program's arguments as nextest gives them: the one test that is executed.
+fn single_test(arguments: &[OsString]) -> Option<String> {
+    let at = arguments.iter().position(|argument| argument == "--exact")?;
+    let name = arguments.get(at + 1)?.to_str()?;
+    (std::env::var_os("NEXTEST").is_some() && !name.starts_with('-')).then(|| name.to_owned())
 }
 
 fn check(settings: &Settings, executable: &OsStr, arguments: &[OsString], result: &mut ProgramResult) -> Result<Exit> {
@@ -59,7 +75,7 @@ fn check(settings: &Settings, executable: &OsStr, arguments: &[OsString], result
         std::iter::once("rashomon").chain(settings.options.iter().map(String::as_str)).map(Into::into).collect();
     let line = complete_options(&RunnerOptions::command(), &line, Path::new(executable))?;
     let mut options = RunnerOptions::try_parse_from(line)?;
-    options.report.name_files_after(&result.program);
+    options.report.name_files_after(&result.name().replace([' ', ':', '/'], "-"));
     if options.detect {
         return detect(executable, arguments, result);
     }
@@ -87,7 +103,7 @@ fn environment() -> Vec<(OsString, OsString)> {
 
 /// What programs may look at; nothing that steers cargo itself or gives access to anything.
 fn is_of_cargo(name: &OsStr) -> bool {
-    let starts = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_TARGET_TMPDIR"];
+    let starts = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_TARGET_TMPDIR", "NEXTEST"];
     let names = ["CARGO", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "LD_LIBRARY_PATH", "OUT_DIR"];
     starts.iter().any(|start| name.as_bytes().starts_with(start.as_bytes())) || names.iter().any(|known| name == *known)
 }

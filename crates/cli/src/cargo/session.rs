@@ -61,6 +61,8 @@ pub struct Settings {
     pub options: Vec<String>,
     /// Where stores go.
     pub stores: PathBuf,
+    /// Whether cargo runs programs that are asked for the list of their tests, too.
+    pub tests: bool,
     pub quiet: bool,
 }
 
@@ -68,6 +70,8 @@ pub struct Settings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProgramResult {
     pub program: String,
+    /// The test, where it was executed alone.
+    pub test: Option<String>,
     /// Its store, if there is one.
     pub store: Option<PathBuf>,
     pub counts: Counts,
@@ -75,6 +79,15 @@ pub struct ProgramResult {
     pub met: bool,
     /// Why it was not checked.
     pub failure: Option<String>,
+}
+
+impl ProgramResult {
+    pub fn name(&self) -> String {
+        match &self.test {
+            Some(test) => format!("{} {test}", self.program),
+            None => self.program.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -120,7 +133,7 @@ impl Session {
         fs::write(&path, serde_json::to_vec(result)?).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Sorted by program.
+    /// Sorted by program and test.
     pub fn results(&self) -> Result<Vec<ProgramResult>> {
         let folder = self.folder.join(RESULTS);
         let listed = fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
@@ -128,7 +141,7 @@ impl Session {
         for entry in listed {
             results.push(read::<ProgramResult>(&entry?.path())?);
         }
-        results.sort_by(|a, b| a.program.cmp(&b.program));
+        results.sort_by(|a, b| (&a.program, &a.test).cmp(&(&b.program, &b.test)));
         Ok(results)
     }
 }

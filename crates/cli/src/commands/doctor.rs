@@ -30,6 +30,7 @@ pub fn doctor(program: Option<PathBuf>) -> Result<Exit> {
             None
         }
     };
+    installed(&mut out);
     if let Some(program) = program {
         sound &= examine(&mut out, &program, folder.as_deref())?;
     }
@@ -91,6 +92,32 @@ fn machine(out: &mut String) {
         "cannot be set: --aslr off has no effect"
     };
     let _ = writeln!(out, "personality       {personality}");
+}
+
+/// What an installation may have below the prefix of the tool. Packages have all of it; `cargo install` has programs alone.
+fn installed(out: &mut String) {
+    let tool = std::env::current_exe().unwrap_or_default();
+    let prefix = tool.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    let beside = |name: &str| tool.with_file_name(name).is_file();
+    for (what, places, cure) in [
+        ("manual pages", &["share/man/man1/rashomon.1.gz", "share/man/man1/rashomon.1"][..], "rashomon man --output DIR"),
+        ("completions", &["share/bash-completion/completions/rashomon"], "rashomon completions SHELL"),
+        (
+            "CMake module",
+            &["share/cmake/Rashomon/RashomonConfig.cmake"],
+            "cmake -DRashomon_DIR=\"$(rashomon runtime-path)\" finds the tool's own",
+        ),
+        ("pkg-config", &["share/pkgconfig/rashomon.pc"], "the compilers are `rashomon cc` and `rashomon c++`"),
+    ] {
+        let found = places.iter().map(|place| prefix.join(place)).find(|path| path.is_file());
+        let _ = match found {
+            Some(path) => writeln!(out, "{what:<17} {}", path.display()),
+            None => writeln!(out, "{what:<17} not installed below {}; instead: {cure}", prefix.display()),
+        };
+    }
+    for name in ["cargo-rashomon", "rashomon-cc", "rashomon-cxx"].into_iter().filter(|name| !beside(name)) {
+        let _ = writeln!(out, "{name:<17} not beside the tool; a link to it with this name does the same");
+    }
 }
 
 const OPTIMISATION: &str = "from -O1 on, compilers remove reads whose value nobody uses, before they are instrumented: races of \

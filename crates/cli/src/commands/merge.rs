@@ -4,11 +4,11 @@ pub mod merged;
 
 use self::merged::{Merged, Of};
 use super::report::summary_of;
-use super::{Ui, present};
-use crate::arguments::MergeOptions;
+use super::{Ui, present, write_reports};
+use crate::arguments::{MergeOptions, ReportFile, ReportOptions};
 use crate::exit::Exit;
 use anyhow::{Context as _, Result};
-use rashomon_event::harmless;
+use rashomon_event::{Finding, harmless};
 use rashomon_pipeline::Store;
 use rashomon_report::RunSummary;
 use std::collections::BTreeSet;
@@ -20,15 +20,21 @@ pub fn merge(ui: Ui, options: &MergeOptions) -> Result<Exit> {
     for path in &options.stores {
         all.add(path).with_context(|| format!("cannot merge {}", path.display()))?;
     }
-    let of = all.of();
-    let command = match all.commands.pop_first() {
-        Some(command) if all.commands.is_empty() => command,
-        _ => vec!["rashomon".into(), "merge".into()],
-    };
-    let exit = all.merged.exit();
-    let (findings, summary) = all.merged.finish(of, command, String::new());
+    let (findings, summary, exit) = all.finish();
     let met = present(ui, &findings, &summary, &options.report)?;
     Ok(if met { Exit::Findings } else { exit })
+}
+
+/// The same as files alone, for stores whose reports were shown one by one, each with its name.
+pub fn write_files(stores: &[(String, PathBuf)], files: &[ReportFile], options: &ReportOptions) -> Result<()> {
+    let mut all = All::default();
+    for (name, path) in stores {
+        let store = Store::open(path)?;
+        all.has_others |= all.add_store(name, &store)?;
+        all.commands.insert(store.run()?.command());
+    }
+    let (findings, summary, _) = all.finish();
+    write_reports(&findings, summary, files, options)
 }
 
 #[derive(Default)]
@@ -42,6 +48,17 @@ struct All {
 }
 
 impl All {
+    fn finish(mut self) -> (Vec<Finding>, RunSummary, Exit) {
+        let of = self.of();
+        let command = match self.commands.pop_first() {
+            Some(command) if self.commands.is_empty() => command,
+            _ => vec!["rashomon".into(), "merge".into()],
+        };
+        let exit = self.merged.exit();
+        let (findings, summary) = self.merged.finish(of, command, String::new());
+        (findings, summary, exit)
+    }
+
     fn of(&self) -> Of {
         match (self.has_cases, self.has_others) {
             (true, false) => Of::TestCases,

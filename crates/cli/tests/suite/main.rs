@@ -49,6 +49,7 @@ mod merge;
 mod misuse;
 mod names;
 mod nests;
+mod nextest;
 mod openmp;
 mod other_deadlocks;
 mod perfetto;
