@@ -76,8 +76,11 @@ impl Nats {
             // Some servers close the connection before they have said why.
             _ => unreachable(words(&error)),
         })?;
-        let mut context = jetstream::new(client);
-        context.set_timeout(ANSWER);
+        let context = handle.block_on(async {
+            let mut context = jetstream::new(client);
+            context.set_timeout(ANSWER);
+            context
+        });
         let new = Self { handle, context, lease, consumer: Mutex::new(None), _alive: alive };
         new.wait(ANSWER * 2, new.prepare())?;
         Ok(new)
