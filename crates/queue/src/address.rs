@@ -128,10 +128,9 @@ fn file_login(path: &Path) -> Result<Login, QueueError> {
         line if line.contains('\n') => {
             Err(QueueError::damaged(&path.display().to_string(), "it is no file of NATS and has more than one line"))
         }
-        line => Ok(line.split_once(':').map_or_else(
-            || Login::Token(line.to_owned()),
-            |(user, password)| Login::User(user.to_owned(), password.to_owned()),
-        )),
+        line => Ok(line
+            .split_once(':')
+            .map_or_else(|| Login::Token(line.to_owned()), |(user, password)| Login::User(user.to_owned(), password.to_owned()))),
     }
 }
 

@@ -45,7 +45,10 @@ struct Job<'a> {
     units: BTreeMap<u32, &'a Unit>,
     name: String,
     missing: BTreeSet<u32>,
+    /// How often each was handed out again.
     attempts: BTreeMap<u32, u32>,
+    /// How often an archive of it could not be used.
+    damaged: BTreeMap<u32, u32>,
     result: Distributed,
 }
 
@@ -69,6 +72,7 @@ impl Coordinator<'_> {
             name: first.job.clone(),
             missing: units.iter().map(|unit| unit.number).collect(),
             attempts: BTreeMap::new(),
+            damaged: BTreeMap::new(),
             result: Distributed::default(),
         };
         let outcome = self.run(&mut job, contents, accept);
@@ -172,10 +176,13 @@ impl Coordinator<'_> {
                 job.missing.remove(&number);
                 (self.tell)(Progress::Done { done: job.units.len() - job.missing.len(), of: job.units.len(), worker: &worker });
             }
-            Err(reason) if job.attempts.get(&number).is_some_and(|attempts| attempts + 1 >= ATTEMPTS) => {
-                self.fail(job, number, reason);
-            }
             Err(reason) => {
+                let damaged = job.damaged.entry(number).or_default();
+                *damaged += 1;
+                if *damaged >= ATTEMPTS {
+                    self.fail(job, number, reason);
+                    return Ok(true);
+                }
                 (self.tell)(Progress::Again { number, reason: &reason });
                 self.patiently(|| exchange.reopen(&job.name, number))?;
                 self.again(job, number)?;

@@ -70,11 +70,7 @@ pub struct WorkerOptions {
 
 impl WorkerOptions {
     pub fn access(&self) -> Access {
-        Access {
-            address: self.queue.clone(),
-            credentials: self.queue_credentials.clone(),
-            authority: self.queue_ca.clone(),
-        }
+        Access { address: self.queue.clone(), credentials: self.queue_credentials.clone(), authority: self.queue_ca.clone() }
     }
 }
 

@@ -40,12 +40,7 @@ const FILES: [&str; 2] = ["stdin", "correlated"];
 /// Between two lines of progress.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
-pub fn check_queued(
-    ui: Ui,
-    (run, report): (&RunOptions, &ReportOptions),
-    queue: &QueueOptions,
-    target: Target,
-) -> Result<Exit> {
+pub fn check_queued(ui: Ui, (run, report): (&RunOptions, &ReportOptions), queue: &QueueOptions, target: Target) -> Result<Exit> {
     end_children_on_interruption();
     report.json.as_deref().map(live::forget).transpose()?;
     let Some(access) = queue.access() else { bail!("--queue names no queue") };
@@ -70,7 +65,9 @@ pub fn check_queued(
     let mut tell = |progress: Progress<'_>| told.tell(&progress);
     let mut coordinator = Coordinator { exchange: &nats, patience: PATIENCE, tell: &mut tell };
     let distributed = coordinator
-        .distribute(&units, &shipped.contents, &mut |number, bytes| gathered.add(number, bytes).map_err(|error| format!("{error:#}")))
+        .distribute(&units, &shipped.contents, &mut |number, bytes| {
+            gathered.add(number, bytes).map_err(|error| format!("{error:#}"))
+        })
         .with_context(|| format!("what came of the units so far is in {}", gathered.group.path().display()))?;
     for (number, reason) in distributed.failed {
         gathered.all.fail(&format!("unit {number}"), reason);
@@ -203,7 +200,9 @@ fn units(path: &Path, arguments: &[OsString], queue: &QueueOptions, shipped: &mu
 }
 
 fn text(word: &std::ffi::OsStr) -> Result<String> {
-    word.to_str().map(str::to_owned).with_context(|| format!("--queue takes names and arguments in UTF-8 only: {}", word.display()))
+    word.to_str()
+        .map(str::to_owned)
+        .with_context(|| format!("--queue takes names and arguments in UTF-8 only: {}", word.display()))
 }
 
 /// The path as it is seen from the working directory.
@@ -215,7 +214,9 @@ fn below_here(path: &Path) -> Result<String> {
         match part {
             Component::CurDir => {}
             Component::Normal(name) => parts.push(text(name)?),
-            _ => bail!("{} is not below this folder: workers have what is shipped at the same place below theirs", path.display()),
+            _ => {
+                bail!("{} is not below this folder: workers have what is shipped at the same place below theirs", path.display())
+            }
         }
     }
     Ok(parts.join("/"))
