@@ -12,7 +12,7 @@
 
 use crate::address::{Access, Login};
 use crate::error::QueueError;
-use crate::exchange::{Exchange, Taken};
+use crate::exchange::{Exchange, Taken, patiently};
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::object_store::{self, ObjectStore};
@@ -82,7 +82,8 @@ impl Nats {
             context
         });
         let new = Self { handle, context, lease, consumer: Mutex::new(None), _alive: alive };
-        new.wait(ANSWER * 2, new.prepare())?;
+        // Who comes at the same time makes the same, and one of both is told to wait.
+        patiently(ANSWER * 2, &mut |_| {}, || new.wait(ANSWER * 2, new.prepare()))?;
         Ok(new)
     }
 

@@ -119,6 +119,14 @@ fn check(place: &Place, url: &str, options: &[&str], program: &[&str]) -> Starte
     place.start(place.tool(&[&["check"], &QUICK[..], &output, options, &["--"], program].concat()))
 }
 
+fn wait_until_one_begins(worker: &mut Started) {
+    wait_for("a unit to begin", || {
+        let ended = worker.child.try_wait().expect("a child can be asked");
+        assert!(ended.is_none(), "{}", worker.complained());
+        worker.complained().contains("begins").then_some(())
+    });
+}
+
 /// Ended with all that it started.
 fn kill(mut started: Started) {
     started.child.kill().expect("it runs");
@@ -200,8 +208,8 @@ fn a_unit_of_a_worker_that_was_killed_is_executed_by_another() {
     place.compile("waiting", WAITING);
     let go = place.path("go").display().to_string();
     let begun = check(&place, &server.url(), &["--units", "2"], &["./waiting", &go]);
-    let first = worker(&place, &server.url(), &["--lease", "1"]);
-    wait_for("a unit to begin", || first.complained().contains("unit 1 of 2").then_some(()));
+    let mut first = worker(&place, &server.url(), &["--lease", "1"]);
+    wait_until_one_begins(&mut first);
     kill(first);
     place.write("go", "");
     let second = worker(&place, &server.url(), &["--lease", "1"]);
@@ -217,8 +225,8 @@ fn a_job_survives_its_server() {
     place.compile("waiting", WAITING);
     let go = place.path("go").display().to_string();
     let begun = check(&place, &server.url(), &["--units", "3"], &["./waiting", &go]);
-    let worker = worker(&place, &server.url(), &["--lease", "1"]);
-    wait_for("a unit to begin", || worker.complained().contains("begins").then_some(()));
+    let mut worker = worker(&place, &server.url(), &["--lease", "1"]);
+    wait_until_one_begins(&mut worker);
     server.kill();
     place.write("go", "");
     wait_for("the coordinator to notice", || begun.complained().contains("waiting for it").then_some(()));
