@@ -110,13 +110,18 @@ impl Drop for Server {
     }
 }
 
+/// The tool, which says what it does.
+fn talking(place: &Place, arguments: &[&str]) -> Command {
+    place.command(env!("CARGO_BIN_EXE_rashomon"), arguments)
+}
+
 fn worker(place: &Place, url: &str, options: &[&str]) -> Started {
-    place.start(place.tool(&[&["worker", "--trust", "--cache", "cache", "--queue", url], options].concat()))
+    place.start(talking(place, &[&["worker", "--trust", "--cache", "cache", "--queue", url], options].concat()))
 }
 
 fn check(place: &Place, url: &str, options: &[&str], program: &[&str]) -> Started {
     let output = ["--output", "group", "--json", "queue.json", "--queue", url];
-    place.start(place.tool(&[&["check"], &QUICK[..], &output, options, &["--"], program].concat()))
+    place.start(talking(place, &[&["check"], &QUICK[..], &output, options, &["--"], program].concat()))
 }
 
 fn wait_until_one_begins(worker: &mut Started) {
