@@ -267,7 +267,8 @@ impl Setting<'_> {
 
     fn found(&self, name: &str, code: i32, units: u32) -> Result<Found> {
         let path = self.place.join(name);
-        let bytes = fs::read(&path).with_context(|| format!("there is no report {}", path.display()))?;
+        let said = || fs::read_to_string(self.place.join("check.log")).unwrap_or_default();
+        let bytes = fs::read(&path).with_context(|| format!("there is no report, exit code {code}: {}", said()))?;
         let report: Value = serde_json::from_slice(&bytes).with_context(|| format!("{} is no report", path.display()))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let findings = report["findings"].as_array().into_iter().flatten();
