@@ -73,6 +73,8 @@ enum Evaluation {
     Loop(bars::whole::Options),
     /// Random programs and budgets, the tool ended at random: it ends in time and loses nothing.
     Budgets(bars::budgets::Options),
+    /// A check by way of a queue, workers and server killed at random: findings as without one, none lost, none twice.
+    Distribute(bars::distribute::Options),
     /// Damaged stores through every command: no crash, no hang, nothing outside touched, bounded memory.
     Stores(bars::stores::Options),
     /// Witnesses by model checking for the programs of Shacham et al. 2007: Tables 2 to 4.
@@ -131,6 +133,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Scale(options) => bars::scale::run(options),
         Evaluation::Loop(options) => bars::whole::run(options),
         Evaluation::Budgets(options) => bars::budgets::run(options),
+        Evaluation::Distribute(options) => bars::distribute::run(options),
         Evaluation::Stores(options) => bars::stores::run(options),
         Evaluation::Witnesses(options) => papers::witnesses::run(options),
         Evaluation::Correlated(options) => papers::correlated::run(options),

@@ -8,6 +8,7 @@ mod csp;
 mod detect;
 mod examples;
 mod merge;
+mod queue;
 mod report;
 mod run;
 mod search;
@@ -21,6 +22,7 @@ pub use confirm::ConfirmOptions;
 pub use csp::{CspCommand, PredictEngine, SelectionOptions};
 pub use detect::{DetectOptions, Detector};
 pub use merge::MergeOptions;
+pub use queue::{QueueOptions, WorkerOptions};
 use report::formats;
 pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show, report_file};
 pub use run::{CallsName, FilterOptions, RunOptions, TrustOptions};
@@ -104,6 +106,8 @@ pub enum Command {
         /// program's own arguments may select some. --budget is for each. Default framework: the one that the program holds.
         #[arg(long, value_name = "FRAMEWORK", num_args = 0..=1, require_equals = true, value_enum, help_heading = "Test suites")]
         per_test_case: Option<Option<Framework>>,
+        #[command(flatten)]
+        queue: QueueOptions,
         #[command(flatten)]
         target: Target,
     },
@@ -316,6 +320,12 @@ pub enum Command {
     /// 66 as --fail-on says, else that of the first program that ended with another one than 0. Nothing is executed.
     #[command(after_help = examples::MERGE)]
     Merge(MergeOptions),
+    /// Execute parts of checks that `check --queue` hands out, on this machine.
+    ///
+    /// Takes units from a NATS server with JetStream, executes `rashomon check` for each, and sends back the store. Whoever may
+    /// write to the queue executes what he likes here, as you: --trust says that this may be. Ends with --once alone.
+    #[command(after_help = examples::WORKER)]
+    Worker(WorkerOptions),
     /// Inspect, check, convert and generate traces.
     #[command(after_help = examples::TRACE)]
     Trace {
@@ -413,6 +423,7 @@ impl Command {
                 | Self::Confirm { .. }
                 | Self::Replay { .. }
                 | Self::Minimise { .. }
+                | Self::Worker(_)
                 | Self::Csp { command: CspCommand::Enforce { .. } }
         )
     }

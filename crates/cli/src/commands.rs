@@ -26,6 +26,7 @@ pub mod schema;
 pub mod trace;
 pub mod trust;
 pub mod witness;
+pub mod worker;
 
 use crate::arguments::{
     CallsName, Colour, ConfirmOptions, FailOn, Filter, FilterOptions, LookOptions, PredictEngine, ReportFile, ReportOptions,

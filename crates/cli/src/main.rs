@@ -135,10 +135,13 @@ fn run(arguments: Arguments) -> Result<Exit> {
     }
     let ui = commands::Ui { colour: arguments.color, quiet: arguments.quiet };
     match arguments.command {
-        Command::Check { run, confirm, report, per_test_case: None, target } => {
+        Command::Check { run, report, queue, target, .. } if queue.queue.is_some() => {
+            commands::check::queued::check_queued(ui, (&run, &report), &queue, target)
+        }
+        Command::Check { run, confirm, report, per_test_case: None, target, .. } => {
             commands::check::check(ui, &run, &confirm, &report, target)
         }
-        Command::Check { run, confirm, report, per_test_case: Some(framework), target } => {
+        Command::Check { run, confirm, report, per_test_case: Some(framework), target, .. } => {
             commands::check::per_case::check_each(ui, framework, (&run, &confirm, &report), target)
         }
         Command::Record { run, command } => commands::record::record(ui, &run, command),
@@ -169,6 +172,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Report { store, named, format, show, look } => commands::report::report(ui, store.or(named), format, show, look),
         Command::Accept(accept) => commands::accept::accept(&accept),
         Command::Merge(merge) => commands::merge::merge(ui, &merge),
+        Command::Worker(worker) => commands::worker::worker(ui, &worker),
         Command::Trace { command } => commands::trace::trace(ui, command),
         Command::Csp { command } => commands::csp::csp(ui, command),
         Command::Cc { arguments } => wrapper::become_compiler(Language::C, &arguments).map(|never| match never {}),

@@ -10,7 +10,7 @@ mod line;
 
 pub use apply::{Applied, Chosen, Origin, apply, literal, told_twice, values};
 pub use file::{NAME, Settings};
-pub use line::{Refused, complete, complete_options, parse};
+pub use line::{Refused, complete, complete_options, matches_of, parse};
 
 /// Commands that share options of the same meaning: keys outside of sections are for them.
 pub const SHARING: [&str; 7] = ["check", "record", "provoke", "explore", "witness", "predict", "confirm"];
@@ -25,7 +25,8 @@ const OF_SECTIONS: [&str; 2] = ["all", "strategy"];
 /// Given several times, these add up; all others are replaced.
 const ADDING: [&str; 3] = ["trust-library", "suppressions", "suppress"];
 /// Values are paths, seen from the folder of the file.
-const PATHS: [&str; 7] = ["baseline", "suppressions", "stdin", "output", "json", "log", "correlated"];
+const PATHS: [&str; 10] =
+    ["baseline", "suppressions", "stdin", "output", "json", "log", "correlated", "queue-credentials", "queue-ca", "ship"];
 /// Files that are read once a command needs them.
 const READ_WHEN_NEEDED: [&str; 2] = ["baseline", "suppressions"];
 

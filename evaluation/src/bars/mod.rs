@@ -4,6 +4,7 @@ pub mod budgets;
 pub mod complete;
 pub mod crashes;
 pub mod detect;
+pub mod distribute;
 pub mod engine;
 pub mod explore;
 pub mod fingerprints;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 28] = [
+const LAYERS: [(&str, &[&str]); 29] = [
     ("rashomon-abi", &[]),
     ("rashomon-logic", &["rashomon-abi"]),
     ("rashomon-event", &[]),
@@ -26,6 +26,7 @@ const LAYERS: [(&str, &[&str]); 28] = [
     ("rashomon-engine", &["rashomon-packed", "rashomon-spill"]),
     ("rashomon-confirm", &["rashomon-abi", "rashomon-event", "rashomon-files", "rashomon-order", "rashomon-trace"]),
     ("rashomon-explore", &["rashomon-abi", "rashomon-confirm", "rashomon-event", "rashomon-files", "rashomon-trace"]),
+    ("rashomon-queue", &["rashomon-files"]),
     ("rashomon-symbolize", &["rashomon-event", "rashomon-files"]),
     ("rashomon-flow", &["rashomon-abi", "rashomon-event", "rashomon-symbolize", "rashomon-trace", "rashomon-units"]),
     ("rashomon-report", &["rashomon-event"]),
@@ -61,6 +62,7 @@ const LAYERS: [(&str, &[&str]); 28] = [
             "rashomon-event",
             "rashomon-files",
             "rashomon-pipeline",
+            "rashomon-queue",
             "rashomon-report",
             "rashomon-reporter",
             "rashomon-spill",

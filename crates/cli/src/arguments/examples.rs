@@ -12,6 +12,7 @@ Examples:
   rashomon check race.c
   rashomon check --budget 20 -- ./program --threads 4 input
   rashomon check --recordings 10 --json report.json --fail-on predicted -- ./tests
+  rashomon check --queue nats://queue.example:4222 --units 200 --ship input -- ./program input
   rashomon check --before-each 'rm -f out.bz2' -- ./pbzip2 -k in
   rashomon check --with-client './load 6379' -- ./server --port 6379";
 
@@ -87,6 +88,11 @@ pub const MERGE: &str = "\
 Examples:
   rashomon merge part-1 part-2 part-3
   rashomon merge --report junit=races.xml .rashomon/1-first .rashomon/2-second";
+
+pub const WORKER: &str = "\
+Examples:
+  rashomon worker --trust --queue nats://queue.example:4222 --jobs 4
+  rashomon worker --trust --queue tls://queue.example --queue-credentials secret --queue-ca ca.pem --once";
 
 pub const TRACE: &str = "\
 Examples:

@@ -1,6 +1,7 @@
 //! `rashomon check`: everything in a row, in one budget.
 
 pub mod per_case;
+pub mod queued;
 
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, plan_of_check, present, processors, reporter, settings_for};

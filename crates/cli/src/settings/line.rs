@@ -31,6 +31,11 @@ impl From<anyhow::Error> for Refused {
 
 /// Reads a command line. What it leaves open, the project's file may say.
 pub fn parse(line: &[OsString]) -> Result<Arguments, Refused> {
+    Ok(Arguments::from_arg_matches(&matches_of(line)?)?)
+}
+
+/// The same, before it is given types.
+pub fn matches_of(line: &[OsString]) -> Result<ArgMatches, Refused> {
     let mut command = Arguments::command();
     let mut matches = command.try_get_matches_from_mut(line)?;
     if let Some((_, applied)) = complete(line, &matches)?
@@ -38,7 +43,7 @@ pub fn parse(line: &[OsString]) -> Result<Arguments, Refused> {
     {
         matches = command.try_get_matches_from_mut(&applied.line)?;
     }
-    Ok(Arguments::from_arg_matches(&matches)?)
+    Ok(matches)
 }
 
 /// The file that holds for a command line, and what it puts into it.

@@ -54,6 +54,7 @@ mod openmp;
 mod other_deadlocks;
 mod perfetto;
 mod portfolio;
+mod queue;
 mod record_filter;
 mod repetition;
 mod replay;

@@ -1,0 +1,199 @@
+//! Who hands out a job, and gathers what comes of it.
+
+use crate::archive::LARGEST_ARCHIVE;
+use crate::content::Hash;
+use crate::error::QueueError;
+use crate::exchange::{Exchange, patiently};
+use crate::message::{Came, Outcome, Unit};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// An archive that cannot be used this often ends the attempts at its unit.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(200);
+/// The queue forgets a job of which it hears nothing for some minutes.
+const OPENED_EVERY: Duration = Duration::from_secs(20);
+
+/// What the coordinator tells.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// A unit is in.
+    Done { done: usize, of: usize, worker: &'a str },
+    /// One was lost, and is handed out again.
+    Again { number: u32, reason: &'a str },
+    /// It will not be in.
+    Failed { number: u32, reason: &'a str },
+    /// The queue does not answer; it is asked again.
+    Waiting(&'a QueueError),
+}
+
+/// What came of a job.
+#[derive(Debug, Default)]
+pub struct Distributed {
+    /// Units of which there is no archive, and why.
+    pub failed: BTreeMap<u32, String>,
+}
+
+pub struct Coordinator<'a> {
+    pub exchange: &'a dyn Exchange,
+    /// How long a queue that does not answer is waited for.
+    pub patience: Duration,
+    pub tell: &'a mut dyn FnMut(Progress<'_>),
+}
+
+struct Job<'a> {
+    units: BTreeMap<u32, &'a Unit>,
+    name: String,
+    missing: BTreeSet<u32>,
+    /// How often each was handed out again.
+    attempts: BTreeMap<u32, u32>,
+    /// How often an archive of it could not be used.
+    damaged: BTreeMap<u32, u32>,
+    result: Distributed,
+}
+
+/// The name under which a job's file is kept.
+pub(crate) fn object_of(job: &str, hash: &Hash) -> String {
+    format!("{job}-{}", hash.as_str())
+}
+
+impl Coordinator<'_> {
+    /// Hands out all units, which are of one job, with their files' contents, and gives each archive to `accept`, which may
+    /// refuse it. Returns when there is an outcome of each. What was handed out is removed from the queue.
+    pub fn distribute(
+        &mut self,
+        units: &[Unit],
+        contents: &BTreeMap<Hash, Vec<u8>>,
+        accept: &mut dyn FnMut(u32, &[u8]) -> Result<(), String>,
+    ) -> Result<Distributed, QueueError> {
+        let Some(first) = units.first() else { return Ok(Distributed::default()) };
+        let mut job = Job {
+            units: units.iter().map(|unit| (unit.number, unit)).collect(),
+            name: first.job.clone(),
+            missing: units.iter().map(|unit| unit.number).collect(),
+            attempts: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+            result: Distributed::default(),
+        };
+        let outcome = self.run(&mut job, contents, accept);
+        // Also where it failed: nobody will ask for the rest. What cannot be removed now, the queue forgets some day.
+        for hash in contents.keys() {
+            let _ = self.exchange.discard(&object_of(&job.name, hash));
+        }
+        let _ = self.exchange.close_job(&job.name);
+        outcome.map(|()| job.result)
+    }
+
+    fn patiently<T>(&mut self, call: impl FnMut() -> Result<T, QueueError>) -> Result<T, QueueError> {
+        let tell = &mut *self.tell;
+        patiently(self.patience, &mut |error| tell(Progress::Waiting(error)), call)
+    }
+
+    fn run(
+        &mut self,
+        job: &mut Job<'_>,
+        contents: &BTreeMap<Hash, Vec<u8>>,
+        accept: &mut dyn FnMut(u32, &[u8]) -> Result<(), String>,
+    ) -> Result<(), QueueError> {
+        let exchange = self.exchange;
+        let mut opened = Instant::now();
+        self.patiently(|| exchange.open_job(&job.name))?;
+        for (hash, content) in contents {
+            self.patiently(|| exchange.keep(&object_of(&job.name, hash), content))?;
+        }
+        for number in job.missing.clone() {
+            self.publish(job, number)?;
+        }
+        while !job.missing.is_empty() {
+            if opened.elapsed() > OPENED_EVERY {
+                self.patiently(|| exchange.open_job(&job.name))?;
+                opened = Instant::now();
+            }
+            // In this order: what is in neither is lost, as a worker that has concluded a unit takes it out of the queue then.
+            let queued = self.patiently(|| exchange.queued(&job.name))?;
+            let concluded = self.patiently(|| exchange.concluded(&job.name))?;
+            let mut moved = false;
+            for number in job.missing.clone() {
+                let there = concluded.contains(&number) && self.gather(job, number, accept)?;
+                if !there && !queued.contains(&number) {
+                    (self.tell)(Progress::Again { number, reason: "the queue has lost it" });
+                    self.again(job, number)?;
+                }
+                moved |= there;
+            }
+            if !moved && !job.missing.is_empty() {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self, job: &Job<'_>, number: u32) -> Result<(), QueueError> {
+        let Some(unit) = job.units.get(&number) else { return Ok(()) };
+        let message = unit.message();
+        let attempt = job.attempts.get(&number).copied().unwrap_or(0);
+        let exchange = self.exchange;
+        self.patiently(|| exchange.publish(&job.name, number, attempt, &message))
+    }
+
+    fn again(&mut self, job: &mut Job<'_>, number: u32) -> Result<(), QueueError> {
+        *job.attempts.entry(number).or_default() += 1;
+        self.publish(job, number)
+    }
+
+    /// `false`: there is no outcome yet. One whose archive cannot be used is taken back.
+    fn gather(
+        &mut self,
+        job: &mut Job<'_>,
+        number: u32,
+        accept: &mut dyn FnMut(u32, &[u8]) -> Result<(), String>,
+    ) -> Result<bool, QueueError> {
+        let exchange = self.exchange;
+        let Some(bytes) = self.patiently(|| exchange.outcome(&job.name, number))? else { return Ok(false) };
+        let used = match serde_json::from_slice::<Outcome>(&bytes) {
+            Err(error) => Err(format!("its outcome is damaged: {error}")),
+            Ok(Outcome { came: Came::Failure(reason), worker }) => {
+                self.fail(job, number, format!("{reason} (worker {worker})"));
+                return Ok(true);
+            }
+            Ok(Outcome { came: Came::Archive { object, hash, size }, worker }) => {
+                let fetched = self.patiently(|| exchange.fetch(&object, size.min(LARGEST_ARCHIVE)));
+                let used = match fetched {
+                    Err(error @ (QueueError::Missing { .. } | QueueError::Damaged { .. } | QueueError::TooLarge(_))) => {
+                        Err(error.to_string())
+                    }
+                    Err(error) => return Err(error),
+                    Ok(archive) if Hash::of(&archive) != hash => Err("its archive has another hash than it should".into()),
+                    Ok(archive) => accept(number, &archive),
+                };
+                // Used or not, nobody fetches it again.
+                let _ = exchange.discard(&object);
+                used.map(|()| worker)
+            }
+        };
+        match used {
+            Ok(worker) => {
+                job.missing.remove(&number);
+                (self.tell)(Progress::Done { done: job.units.len() - job.missing.len(), of: job.units.len(), worker: &worker });
+            }
+            Err(reason) => {
+                let damaged = job.damaged.entry(number).or_default();
+                *damaged += 1;
+                if *damaged >= ATTEMPTS {
+                    self.fail(job, number, reason);
+                    return Ok(true);
+                }
+                (self.tell)(Progress::Again { number, reason: &reason });
+                self.patiently(|| exchange.reopen(&job.name, number))?;
+                self.again(job, number)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn fail(&mut self, job: &mut Job<'_>, number: u32, reason: String) {
+        (self.tell)(Progress::Failed { number, reason: &reason });
+        job.missing.remove(&number);
+        job.result.failed.insert(number, reason);
+    }
+}
