@@ -22,6 +22,7 @@ use async_nats::{ConnectErrorKind, ConnectOptions};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::io::ErrorKind;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -236,7 +237,8 @@ fn failed(error: impl std::error::Error + Display) -> QueueError {
         return QueueError::Full { reason };
     }
     if reason.contains("jetstream not enabled") || reason.contains("JetStream not enabled") {
-        return QueueError::Missing { what: "JetStream; start the server with -js".into() };
+        // So does a server speak that has just started.
+        return QueueError::NoAnswer { reason: format!("{reason}; it is to be started with -js") };
     }
     QueueError::NoAnswer { reason }
 }
@@ -290,7 +292,10 @@ impl Exchange for Nats {
                 let read = tokio::time::timeout(ANSWER * 2, object.read(&mut piece)).await;
                 let late = || QueueError::NoAnswer { reason: format!("object {name} stopped coming") };
                 // The digest is compared when the last piece is there.
-                let count = read.map_err(|_| late())?.map_err(|error| QueueError::damaged(name, error.to_string()))?;
+                let count = read.map_err(|_| late())?.map_err(|error| match error.kind() {
+                    ErrorKind::InvalidData => QueueError::damaged(name, error.to_string()),
+                    _ => QueueError::NoAnswer { reason: error.to_string() },
+                })?;
                 if count == 0 {
                     return Ok(bytes);
                 }

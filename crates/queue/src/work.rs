@@ -109,7 +109,13 @@ impl Worker<'_> {
         let unit = Unit::read(taken.message(), self.version)?;
         if !self.patiently(|| self.exchange.is_open(&unit.job))? {
             (self.tell)(Deed::Over(&unit));
-            return self.patiently(|| taken.done());
+            self.drop_unit(taken);
+            return Ok(());
+        }
+        if self.patiently(|| self.exchange.outcome(&unit.job, unit.number))?.is_some() {
+            (self.tell)(Deed::Second(&unit));
+            self.drop_unit(taken);
+            return Ok(());
         }
         (self.tell)(Deed::Began(&unit));
         let came = self.kept(taken, || self.execute(&unit, execute))?;
@@ -137,7 +143,16 @@ impl Worker<'_> {
             let _ = self.exchange.discard(&object);
         }
         (self.tell)(if is_first { Deed::Finished(&unit) } else { Deed::Second(&unit) });
-        self.patiently(|| taken.done())
+        self.drop_unit(taken);
+        Ok(())
+    }
+
+    /// A server that was killed may have forgotten who has the unit, and confirms nothing: then it hands the unit out again, and
+    /// whoever takes it sees that there is an outcome.
+    fn drop_unit(&self, taken: &dyn Taken) {
+        if taken.done().is_err() {
+            let _ = taken.done();
+        }
     }
 
     /// Does something that may take long, and renews the lease meanwhile.
