@@ -109,7 +109,7 @@ pub enum Command {
         #[arg(long, value_name = "FRAMEWORK", num_args = 0..=1, require_equals = true, value_enum, help_heading = "Test suites")]
         per_test_case: Option<Option<Framework>>,
         #[command(flatten)]
-        queue: QueueOptions,
+        queue: Box<QueueOptions>,
         #[command(flatten)]
         target: Target,
     },

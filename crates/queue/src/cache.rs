@@ -8,17 +8,16 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+/// Has the file of a hash and a length sent.
+pub(crate) type Fetch<'a> = dyn Fn(&Hash, u64) -> Result<Vec<u8>, QueueError> + 'a;
+
 pub(crate) struct Cache<'a> {
     pub folder: &'a Path,
 }
 
 impl Cache<'_> {
     /// The file in the cache, under its own name; fetched if it is not there, or not what it should be.
-    pub fn file(
-        &self,
-        file: &ShippedFile,
-        fetch: &dyn Fn(&Hash, u64) -> Result<Vec<u8>, QueueError>,
-    ) -> Result<PathBuf, QueueError> {
+    pub fn file(&self, file: &ShippedFile, fetch: &Fetch<'_>) -> Result<PathBuf, QueueError> {
         let name = file.path.rsplit('/').next().unwrap_or("file");
         let folder = self.folder.join(file.hash.as_str());
         let path = folder.join(name);

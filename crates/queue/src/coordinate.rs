@@ -14,6 +14,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The queue forgets a job of which it hears nothing for some minutes.
 const OPENED_EVERY: Duration = Duration::from_secs(20);
 
+/// Takes the archive of a unit by its number, or says why not.
+pub type Accept<'a> = dyn FnMut(u32, &[u8]) -> Result<(), String> + 'a;
+
 /// What the coordinator tells.
 #[derive(Debug)]
 pub enum Progress<'a> {
@@ -64,7 +67,7 @@ impl Coordinator<'_> {
         &mut self,
         units: &[Unit],
         contents: &BTreeMap<Hash, Vec<u8>>,
-        accept: &mut dyn FnMut(u32, &[u8]) -> Result<(), String>,
+        accept: &mut Accept<'_>,
     ) -> Result<Distributed, QueueError> {
         let Some(first) = units.first() else { return Ok(Distributed::default()) };
         let mut job = Job {
@@ -89,12 +92,7 @@ impl Coordinator<'_> {
         patiently(self.patience, &mut |error| tell(Progress::Waiting(error)), call)
     }
 
-    fn run(
-        &mut self,
-        job: &mut Job<'_>,
-        contents: &BTreeMap<Hash, Vec<u8>>,
-        accept: &mut dyn FnMut(u32, &[u8]) -> Result<(), String>,
-    ) -> Result<(), QueueError> {
+    fn run(&mut self, job: &mut Job<'_>, contents: &BTreeMap<Hash, Vec<u8>>, accept: &mut Accept<'_>) -> Result<(), QueueError> {
         let exchange = self.exchange;
         let mut opened = Instant::now();
         self.patiently(|| exchange.open_job(&job.name))?;
@@ -142,12 +140,7 @@ impl Coordinator<'_> {
     }
 
     /// `false`: there is no outcome yet. One whose archive cannot be used is taken back.
-    fn gather(
-        &mut self,
-        job: &mut Job<'_>,
-        number: u32,
-        accept: &mut dyn FnMut(u32, &[u8]) -> Result<(), String>,
-    ) -> Result<bool, QueueError> {
+    fn gather(&mut self, job: &mut Job<'_>, number: u32, accept: &mut Accept<'_>) -> Result<bool, QueueError> {
         let exchange = self.exchange;
         let Some(bytes) = self.patiently(|| exchange.outcome(&job.name, number))? else { return Ok(false) };
         let used = match serde_json::from_slice::<Outcome>(&bytes) {

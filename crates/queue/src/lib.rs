@@ -5,8 +5,8 @@
 //! renewing its lease, executes it, and lays down the store that came of it, as an archive. The first outcome of a unit counts.
 //!
 //! What may happen to the queue in between (a worker is killed, the server is, a message is lost or comes twice) is what
-//! [`Exchange`] says, and what the coordinator and the worker make of it is tested without a server. [`Nats`] is the exchange over
-//! NATS JetStream.
+//! [`Exchange`] says, and what the coordinator and the worker make of it is tested without a server. [`Nats`] is the exchange
+//! over NATS JetStream.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -26,7 +26,7 @@ mod work;
 
 pub use address::{Access, Address};
 pub use content::Hash;
-pub use coordinate::{Coordinator, Distributed, Progress};
+pub use coordinate::{Accept, Coordinator, Distributed, Progress};
 pub use error::QueueError;
 pub use exchange::{Exchange, Taken};
 pub use message::{MOST_UNITS, PROTOCOL, ShippedFile, Unit};

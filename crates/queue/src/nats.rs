@@ -21,7 +21,6 @@ use async_nats::jetstream::{self, AckKind, Context, kv};
 use async_nats::{ConnectErrorKind, ConnectOptions};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use std::collections::BTreeSet;
-use std::fmt::Display;
 use std::io::ErrorKind;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -224,7 +223,7 @@ fn words(error: &dyn std::error::Error) -> String {
 }
 
 /// What of the server's answers does not pass. All else may be a server that is not there, or not ready.
-fn failed(error: impl std::error::Error + Display) -> QueueError {
+fn failed(error: impl std::error::Error) -> QueueError {
     const FULL: [&str; 5] = [
         "insufficient storage",
         "insufficient resources",

@@ -1,7 +1,7 @@
 //! Who takes units and executes them.
 
 use crate::archive::place;
-use crate::cache::{Cache, make_executable};
+use crate::cache::{Cache, Fetch, make_executable};
 use crate::content::Hash;
 use crate::coordinate::object_of;
 use crate::error::QueueError;
@@ -201,13 +201,7 @@ impl Worker<'_> {
         (path.is_absolute() && cache.content(&path, &unit.program).is_some()).then_some(path)
     }
 
-    fn lay_down(
-        &self,
-        cache: &Cache<'_>,
-        file: &ShippedFile,
-        folder: &Path,
-        fetch: &dyn Fn(&Hash, u64) -> Result<Vec<u8>, QueueError>,
-    ) -> Result<(), QueueError> {
+    fn lay_down(&self, cache: &Cache<'_>, file: &ShippedFile, folder: &Path, fetch: &Fetch<'_>) -> Result<(), QueueError> {
         let cached = cache.file(file, fetch)?;
         // A copy: the program may change it.
         let bytes = cache.content(&cached, file).ok_or_else(|| QueueError::damaged(&file.path, "it changed meanwhile"))?;
