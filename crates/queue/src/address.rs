@@ -148,7 +148,7 @@ mod tests {
         assert!(matches!(&address.login, Some(Login::Token(token)) if token == "secret"));
         assert!(address.is_encrypted && address.server() == "tls://[::1]:4222");
         assert!("nats://host".parse::<Address>().unwrap().login.is_none());
-        for text in ["host:1", "http://host", "nats://", "nats://host:x", "nats://u:secret@host:99999", "nats://a/b"] {
+        for text in ["host:1", "ftp://host", "nats://", "nats://host:x", "nats://u:secret@host:99999", "nats://a/b"] {
             let error = text.parse::<Address>().unwrap_err().to_string();
             assert!(error.contains("nats://HOST:PORT") && !error.contains("secret"), "{error}");
         }

@@ -4,9 +4,8 @@
 //! under the hash of its content, publishes the units, and waits for an outcome of each. A worker takes a unit, keeps it by
 //! renewing its lease, executes it, and lays down the store that came of it, as an archive. The first outcome of a unit counts.
 //!
-//! What may happen to the queue in between (a worker is killed, the server is, a message is lost or comes twice) is what
-//! [`Exchange`] says, and what the coordinator and the worker make of it is tested without a server. [`Nats`] is the exchange over
-//! NATS JetStream.
+//! [`Exchange`] says what may happen to the queue in between: a worker is killed, the server is, a message is lost or comes twice.
+//! What the coordinator and the worker make of it is tested without a server. [`Nats`] is the exchange over NATS JetStream.
 #![forbid(unsafe_code)]
 
 mod address;

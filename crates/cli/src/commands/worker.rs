@@ -22,7 +22,8 @@ pub fn worker(ui: Ui, options: &WorkerOptions) -> Result<Exit> {
     end_all_on_interruption();
     if !options.trust {
         bail!(
-            "a worker executes programs and shell commands of whoever may write to {}, as you; if that may be, say so with --trust",
+            "a worker executes programs and shell commands of whoever may write to {}, as you; if that may be, say so with \
+             --trust",
             options.queue
         );
     }

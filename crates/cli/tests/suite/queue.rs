@@ -301,7 +301,7 @@ fn what_cannot_work_is_told_at_once() {
     refused(&place, &url, &[]).expect(125, &["cannot be reached", &url]);
     place.rashomon(&["worker", "--trust", "--cache", "cache", "--queue", &url]).expect(125, &["cannot be reached"]);
     place.rashomon(&["worker", "--queue", &url]).expect(125, &["--trust"]);
-    place.rashomon(&["worker", "--trust", "--queue", "http://x"]).expect(2, &["nats://HOST:PORT"]);
+    place.rashomon(&["worker", "--trust", "--queue", "ftp://x"]).expect(2, &["nats://HOST:PORT"]);
     place.rashomon(&["check", "--units", "3", "--", "./racy"]).expect(2, &["--queue"]);
     refused(&place, &url, &["--ship", "../elsewhere"]).expect(125, &["not below this folder"]);
     refused(&place, &url, &["--ship", "missing"]).expect(125, &["cannot ship missing"]);
