@@ -21,11 +21,9 @@ use async_nats::jetstream::{self, AckKind, Context, kv};
 use async_nats::{ConnectErrorKind, ConnectOptions};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
-use tokio::io::AsyncReadExt as _;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
@@ -46,7 +44,6 @@ const MOST_TAKEN: i64 = 100_000;
 /// Of one request; an object takes longer, but not each piece of it.
 const ANSWER: Duration = Duration::from_secs(5);
 const TRANSFER: Duration = Duration::from_secs(600);
-const PIECE: usize = 1 << 16;
 
 /// A connection. It is renewed by itself when the server comes back.
 pub struct Nats {
@@ -274,35 +271,37 @@ impl Exchange for Nats {
         })
     }
 
+    /// Piece by piece, since the client's own reader of objects panics where the server goes away.
     fn fetch(&self, name: &str, most: u64) -> Result<Vec<u8>, QueueError> {
+        let missing = || QueueError::Missing { what: format!("object {name}") };
         self.wait(TRANSFER, async {
-            let objects = self.objects().await?;
-            let mut object = objects.get(name).await.map_err(|error| match error.kind() {
-                object_store::GetErrorKind::NotFound => QueueError::Missing { what: format!("object {name}") },
+            let info = self.objects().await?.info(name).await.map_err(|error| match error.kind() {
+                object_store::InfoErrorKind::NotFound => missing(),
                 _ => failed(error),
             })?;
-            if object.info().size as u64 > most {
-                let size = object.info().size;
+            if info.deleted {
+                return Err(missing());
+            }
+            let size = info.size as u64;
+            if size > most {
                 return Err(QueueError::TooLarge(format!("object {name} has {size} bytes, more than the {most} that were told")));
             }
-            let mut bytes = Vec::new();
-            let mut piece = vec![0; PIECE];
-            loop {
-                let read = tokio::time::timeout(ANSWER * 2, object.read(&mut piece)).await;
-                let late = || QueueError::NoAnswer { reason: format!("object {name} stopped coming") };
-                // The digest is compared when the last piece is there.
-                let count = read.map_err(|_| late())?.map_err(|error| match error.kind() {
-                    ErrorKind::InvalidData => QueueError::damaged(name, error.to_string()),
-                    _ => QueueError::NoAnswer { reason: error.to_string() },
-                })?;
-                if count == 0 {
-                    return Ok(bytes);
-                }
-                bytes.extend_from_slice(&piece[..count]);
+            let stream = self.context.get_stream_no_info(format!("OBJ_{OBJECTS}")).await.map_err(failed)?;
+            let subject = format!("$O.{OBJECTS}.C.{}", info.nuid);
+            let (mut bytes, mut next) = (Vec::new(), 1);
+            for _ in 0..info.chunks {
+                let piece =
+                    stream.direct_get_next_for_subject(&subject, Some(next)).await.map_err(|error| match error.kind() {
+                        stream::DirectGetErrorKind::NotFound => missing(),
+                        _ => failed(error),
+                    })?;
+                bytes.extend_from_slice(&piece.payload);
+                next = piece.sequence + 1;
                 if bytes.len() as u64 > most {
                     return Err(QueueError::TooLarge(format!("object {name} has more than {most} bytes")));
                 }
             }
+            if bytes.len() as u64 == size { Ok(bytes) } else { Err(QueueError::damaged(name, "pieces of it are missing")) }
         })
     }
 
