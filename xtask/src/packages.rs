@@ -1,9 +1,9 @@
-//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debugger, a linker, make. Installed on
-//! Debian when we may.
+//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debugger, a linker, make, and Python's
+//! venv, into which tests install a server from PyPI. Installed on Debian when we may.
 
 use std::process::{Command, Stdio};
 
-const NEEDED: [&str; 12] = [
+const NEEDED: [&str; 13] = [
     "clang-19",
     "libclang-rt-19-dev",
     "llvm-19-dev",
@@ -16,6 +16,7 @@ const NEEDED: [&str; 12] = [
     "libgtest-dev",
     "catch2",
     "doctest-dev",
+    "python3-venv",
 ];
 
 /// Installs what is missing, if allowed and possible. Says what is missing after that.
