@@ -71,15 +71,9 @@ pub unsafe extern "C" fn __rashomon_activation(_table: *const u8) -> u64 {
         "1: xor eax, eax",
         "ret",
         "2: jmp {slow}",
-        deep = const tls::DEEP,
-        activations = const tls::ACTIVATIONS,
-        cursor = const tls::CURSOR,
-        end = const tls::END,
-        filter = const tls::FILTER,
-        process = const record::PROCESS_SHIFT,
-        top = const record::TOP_SHIFT,
-        kind = const record::word(0, record::ACTIVATION, 0),
-        slow = sym activation,
+        deep = const tls::DEEP, activations = const tls::ACTIVATIONS, cursor = const tls::CURSOR,
+        end = const tls::END, filter = const tls::FILTER, process = const record::PROCESS_SHIFT,
+        top = const record::TOP_SHIFT, kind = const record::word(0, record::ACTIVATION, 0), slow = sym activation,
     )
 }
 
@@ -104,12 +98,8 @@ pub unsafe extern "C" fn __rashomon_segment(_segment: u64) {
         "mov qword ptr [rcx + 8], 0",
         "1: ret",
         "2: jmp {slow}",
-        deep = const tls::DEEP,
-        cursor = const tls::CURSOR,
-        end = const tls::END,
-        filter = const tls::FILTER,
-        kind = const record::word(0, record::SEGMENT, 0),
-        slow = sym segment,
+        deep = const tls::DEEP, cursor = const tls::CURSOR, end = const tls::END, filter = const tls::FILTER,
+        kind = const record::word(0, record::SEGMENT, 0), slow = sym segment,
     )
 }
 
