@@ -150,7 +150,7 @@ impl<'a> Planner<'a> {
         let next = std::iter::successors(follower(last), |index| follower(*index)).find(|index| self.has_ordinal(*index));
         let until = match (next.map(|next| self.trace.event(next)), event.kind) {
             (Some(next), _) => {
-                let op = expected_operation(&next.kind).map_or(0, |op| op as u16);
+                let op = self.expected_operation(&next.kind).map_or(0, |op| op as u16);
                 Position { ordinal: next.ordinal, place: Place::Synchronisation { op } }
             }
             (None, EventKind::End) => Position { ordinal: u32::MAX, place: Place::End },
@@ -212,7 +212,7 @@ impl<'a> Planner<'a> {
                 return Some((Position { ordinal: event.ordinal, place }, index));
             }
             if self.has_ordinal(at) {
-                let op = expected_operation(&event.kind).map_or(0, |op| op as u16);
+                let op = self.expected_operation(&event.kind).map_or(0, |op| op as u16);
                 return Some((Position { ordinal: event.ordinal, place: Place::Synchronisation { op } }, index));
             }
             index = Some(self.next[at.index()]).filter(|next| *next != NONE).map(EventIndex);
@@ -237,6 +237,14 @@ impl<'a> Planner<'a> {
     pub fn code_place(&self, site: SiteId) -> CodePlace {
         let site = self.trace.site(site);
         CodePlace { module: site.module, offset: if site.module.is_some() { site.offset } else { site.address } }
+    }
+
+    fn expected_operation(&self, kind: &EventKind) -> Option<Op> {
+        match kind {
+            // The operation is an atomic one.
+            EventKind::Acquire { lock, .. } | EventKind::Release { lock, .. } if self.trace.word_locks.contains_key(lock) => None,
+            kind => expected_operation(kind),
+        }
     }
 
     fn object_place(&self, address: rashomon_event::Address, size: u32) -> (ObjectName, u64) {

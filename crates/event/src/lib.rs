@@ -31,5 +31,6 @@ pub use provocation::{Descriptor, First, Provocation};
 pub use schedule::{CodePlace, Goal, KeptPlace, Landmark, ObjectName, Place, Position, Schedule, Surroundings, Turn};
 pub use trace::{
     Context, Gap, LoopKind, LoopMark, Mode, ModuleInfo, Object, ObjectKind, PlainValue, ReadUse, Site, ThreadInfo, Trace,
+    WordLock,
 };
 pub use verdict::{Grade, Replays, Trial, Verdict};

@@ -147,10 +147,20 @@ pub struct Trace {
     pub atomic_values: bool,
     /// What plain accesses of at most eight bytes read and wrote, where that was recorded; sorted by event.
     pub plain_values: Vec<PlainValue>,
+    /// Locks that are made of an atomic word: what acquires and releases them is an atomic operation of the program.
+    pub word_locks: BTreeMap<Address, WordLock>,
     /// What depends on reads, where that is known; sorted by read. On any other all later events of its thread do.
     pub uses: Vec<ReadUse>,
     /// First event from which on a re-execution may differ, where known.
     pub not_reexecutable_from: Option<EventIndex>,
+}
+
+/// What a lock is that is made of an atomic word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordLock {
+    Mutex,
+    /// For readers or one writer.
+    RwLock,
 }
 
 /// Values of a plain access, their low bytes first; `None`: not known.
@@ -218,6 +228,7 @@ impl Trace {
             complete: true,
             atomic_values: false,
             plain_values: Vec::new(),
+            word_locks: BTreeMap::new(),
             uses: Vec::new(),
             not_reexecutable_from: None,
         }

@@ -454,6 +454,7 @@ impl<'a> Loader<'a> {
             loops: self.loops,
             atomic_values: true,
             plain_values: self.values.finish(),
+            word_locks: BTreeMap::new(),
             uses: Vec::new(),
             not_reexecutable_from: self.not_reexecutable_from,
         };

@@ -17,6 +17,7 @@ pub mod selection;
 pub mod sources;
 pub mod timed;
 pub mod traces;
+pub mod word_locks;
 
 use rashomon_event::{Candidate, Deadline, Trace, Witness};
 pub use rashomon_predict::Engine;

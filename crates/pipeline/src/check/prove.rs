@@ -1,6 +1,7 @@
 //! Forcing one finding: `co-enabled` or `deadlocked` by its schedule, else `unordered` by the recorded one.
 
 use crate::analyse::modules::Unseen;
+use crate::analyse::word_locks;
 use crate::check::known::{Known, Replayed};
 use crate::error::PipelineError;
 use crate::findings::atomicity::sources_of;
@@ -30,11 +31,16 @@ pub struct Prover<'a, S: ?Sized> {
 }
 
 pub(crate) fn load_until(session: &Path, deadline: Deadline) -> Result<LoadedTrace, PipelineError> {
-    Ok(Recording::open(session)?.load_until(deadline)?)
+    let mut loaded = Recording::open(session)?.load_until(deadline)?;
+    word_locks::recognise(&mut loaded);
+    Ok(loaded)
 }
 
+/// With locks that are made of words as such.
 pub fn load(session: &Path) -> Result<LoadedTrace, PipelineError> {
-    Ok(Recording::open(session)?.load()?)
+    let mut loaded = Recording::open(session)?.load()?;
+    word_locks::recognise(&mut loaded);
+    Ok(loaded)
 }
 
 impl<S: Symbols + ?Sized> Prover<'_, S> {

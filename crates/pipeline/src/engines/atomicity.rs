@@ -16,7 +16,7 @@
 //! Limits. What a program neither prints nor ends with is not compared. The order of lines is not, either. A program whose serial
 //! orders end in more than two ways decides nothing.
 
-use crate::check::leads::is_proven;
+use crate::check::leads::{is_of_library, is_proven};
 use crate::check::prove::load_until;
 use crate::engines::Asked;
 use crate::engines::case::Case;
@@ -65,7 +65,7 @@ pub struct Atomicity {
     /// What happened in executions that ended wrongly.
     blamed: VecDeque<Lead>,
     open: VecDeque<Lead>,
-    /// Others of the same ids.
+    /// Others of the same ids, and what the language's library does by itself.
     again: VecDeque<Lead>,
     /// How many leads of each id were met, in each recording that ended wrongly, and in all others.
     known: BTreeMap<(FindingId, Option<u32>), usize>,
@@ -164,8 +164,8 @@ impl Atomicity {
                 let lead = Lead { pattern, finding, sources, violated, serial, blames };
                 match (blames, is_first) {
                     (Some(_), _) => self.blamed.push_back(lead),
-                    (None, true) => self.open.push_back(lead),
-                    (None, false) => self.again.push_back(lead),
+                    (None, true) if !is_of_library(&lead.finding) => self.open.push_back(lead),
+                    (None, _) => self.again.push_back(lead),
                 }
             }
         }

@@ -27,6 +27,7 @@ const SURE: f64 = 0.5;
 const CYCLE: f64 = 0.3;
 const DOUBTFUL: f64 = 0.1;
 const AGAIN: f64 = 0.05;
+const OF_LIBRARY: f64 = 0.005;
 
 /// Forces what can be forced. An execution that cannot be made ends it; what was decided before stands.
 #[derive(Default)]
@@ -66,6 +67,7 @@ impl Expectations {
                     Doubt::Cycle => CYCLE,
                     Doubt::Much => DOUBTFUL,
                     Doubt::Again => AGAIN,
+                    Doubt::Library => OF_LIBRARY,
                 },
                 once,
             )
@@ -152,7 +154,7 @@ impl Force {
         };
         match (mine, brought) {
             (Some(Work::Lead(mine)), Some(brought)) if brought >= mine => Some(Work::Lead(mine)),
-            (Some(Work::Pursuit), Some(Doubt::Much | Doubt::Again)) => Some(Work::Pursuit),
+            (Some(Work::Pursuit), Some(Doubt::Much | Doubt::Again | Doubt::Library)) => Some(Work::Pursuit),
             (_, Some(brought)) => Some(Work::Lead(brought)),
             (mine, None) => mine.or(matches!(self.phase, Phase::Begin).then_some(Work::Pursuit)),
         }

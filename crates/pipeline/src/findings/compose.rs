@@ -2,6 +2,7 @@
 
 use crate::analyse::gaps::libraries;
 use crate::analyse::modules::Unseen;
+use crate::analyse::word_locks::is_cycle;
 use crate::findings::describe::{Describer, access_class};
 use crate::findings::identity::{finding_id, place_key};
 use crate::findings::symbols::Symbols;
@@ -190,6 +191,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
     pub fn of_blocked(&self) -> Option<Finding> {
         let (kind, grade) = match self.loaded.header.outcome {
             RunOutcome::Deadlock => (FindingKind::Deadlock, Grade::Deadlocked),
+            RunOutcome::Stuck if is_cycle(self.loaded) => (FindingKind::Deadlock, Grade::Stuck),
             RunOutcome::Stuck => (FindingKind::Stuck, Grade::Stuck),
             RunOutcome::Endless => (FindingKind::Endless, Grade::Endless),
             _ => return None,

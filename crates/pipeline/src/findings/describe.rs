@@ -11,7 +11,7 @@ use rashomon_abi::record::{descriptor_at, sync_source};
 use rashomon_event::finding::{HeldLock, Origin};
 use rashomon_event::{
     Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, Object, ObjectKind, Side, Site,
-    SiteId, ThreadId, Trace,
+    SiteId, ThreadId, Trace, WordLock,
 };
 use rashomon_report::text::names::function as short_function;
 use rashomon_trace::{FrameRecord, LoadedTrace, SyncKind, SyncObjects};
@@ -175,7 +175,11 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     /// `mutex m`, `rwlock table.lock`, `mutex Stats::lock in heap block of 40 bytes allocated at …`.
     pub fn lock(&self, identity: Address) -> String {
         let object = self.objects.get(identity);
-        let kind = match object.map(|object| object.kind) {
+        let made = self.trace.word_locks.get(&identity).map(|made| match made {
+            WordLock::Mutex => SyncKind::Mutex,
+            WordLock::RwLock => SyncKind::RwLock,
+        });
+        let kind = match made.or(object.map(|object| object.kind)) {
             Some(SyncKind::RwLock) => "rwlock",
             Some(SyncKind::Spin) => "spin lock",
             Some(SyncKind::OtherLock) | None => "lock",

@@ -8,6 +8,7 @@
 //! that touch the same variable, or blocks made at the same place, are one finding; so are deadlocks whose threads wait at equal
 //! places for locks of the same names (`named`).
 
+use crate::findings::rust::is_source_of_library;
 use crate::findings::symbols::Symbols;
 use rashomon_abi::numbers::Fnv;
 use rashomon_event::{ContextId, FindingId, FindingKind, Frame, SiteId, Trace};
@@ -15,9 +16,9 @@ use rashomon_event::{ContextId, FindingId, FindingKind, Frame, SiteId, Trace};
 /// Files that belong to the system and not to the program.
 const SYSTEM_SOURCES: [&str; 3] = ["/usr/", "./", "../"];
 
-/// Whether a source file belongs to the system.
+/// Whether a source file belongs to the system, or to a language's own library.
 pub fn is_system(file: &str) -> bool {
-    SYSTEM_SOURCES.iter().any(|start| file.starts_with(start))
+    SYSTEM_SOURCES.iter().any(|start| file.starts_with(start)) || is_source_of_library(file)
 }
 
 /// Text that identifies a code place.

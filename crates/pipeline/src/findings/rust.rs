@@ -5,9 +5,11 @@
 //! that nobody saw. `cargo rashomon` links one with instrumentation.
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
-use rashomon_event::Frame;
+use rashomon_event::{Frame, ModuleInfo, path_of};
 use rashomon_symbolize::CachedObject;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Called by the library around `main`, a thread's closure and a test: what is further out is its own. Its panic messages end
 /// their backtraces there too.
@@ -19,12 +21,29 @@ const ENTRY_HOOK: &str = "__tsan_func_entry";
 /// Code of one of these functions that is looked at.
 const MAX_CODE_BYTES: u64 = 1 << 16;
 
+/// Whether rustc made the module, which has symbols then.
+pub fn is_from_rust(module: &ModuleInfo) -> bool {
+    static KNOWN: Mutex<BTreeMap<(String, Option<String>), bool>> = Mutex::new(BTreeMap::new());
+    let key = (module.path.clone(), module.build_id.clone());
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+    known.unwrap_or_else(|| {
+        let is_known = |name: &str| OF_LIBRARY.iter().any(|known| name.contains(known));
+        let has = |file: &CachedObject<'_>| file.symbols().any(|symbol| symbol.name().is_ok_and(is_known));
+        let found = rashomon_symbolize::with_object(&path_of(&module.path), |file| Ok(has(file))).unwrap_or(false);
+        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found);
+        found
+    })
+}
+
 /// Whether the code is from the sources of the standard library.
 pub fn is_library(frame: &Frame) -> bool {
-    frame.file.as_deref().is_some_and(|file| {
-        let of_toolchain = file.starts_with("/rustc/") && file.contains("/library/");
-        of_toolchain || file.contains("/rustlib/src/rust/library/")
-    })
+    frame.file.as_deref().is_some_and(is_source_of_library)
+}
+
+/// Whether a source file is one of the standard library.
+pub fn is_source_of_library(file: &str) -> bool {
+    let of_toolchain = file.starts_with("/rustc/") && file.contains("/library/");
+    of_toolchain || file.contains("/rustlib/src/rust/library/")
 }
 
 /// Takes away how the library comes to call the program.

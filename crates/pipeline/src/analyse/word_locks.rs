@@ -1,0 +1,278 @@
+//! Locks that Rust's standard library makes of an atomic word, as locks.
+//!
+//! `std::sync::Mutex` and `RwLock` are an atomic integer and a futex to the runtime: they order what they should, but nobody would
+//! see that their sections exclude each other. Here the operations on such a word that take the lock, or give it back, become
+//! acquisitions and releases of a lock at the word's address, and all others on it order nothing, as those that find it taken do.
+//! What happens before what stays as it was: each acquisition reads from the release before it.
+//!
+//! A word is such a lock if each operation that writes it was made by the library's code for one kind of lock (told by the
+//! functions around it, so only with debug information), and if all that the trace has of it is what such a lock does: taken
+//! when free, given back by who has it, no value from nowhere. Any other word stays what it is. Limit: races between such an
+//! operation and a plain access to the same bytes, as of a mutex that `unsafe` code frees too early, are then left to online
+//! detection.
+//!
+//! A recording that ended with threads that wait for such locks of each other tells them as those of a deadlock.
+
+use crate::findings::rust::{is_from_rust, is_library};
+use rashomon_abi::record::Op;
+use rashomon_event::{
+    Address, AtomicOp, ContextId, Event, EventIndex, EventKind, Frame, LockMode, MemoryOrder, OtherOp, SiteId, ThreadId, Trace,
+    WordLock,
+};
+use rashomon_symbolize::Symbolizer;
+use rashomon_trace::{BlockedRecord, LoadedTrace, RunOutcome};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// Callers that are looked at for the function that makes a lock of a word.
+const MOST_CALLERS: usize = 8;
+/// Of the word of a `RwLock`: the number of readers, or all ones for a writer.
+const READERS: u64 = (1 << 30) - 1;
+
+/// Which lock's code an operation was made by, and whether that waits for the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Maker {
+    kind: WordLock,
+    may_wait: bool,
+}
+
+/// Makes locks of words. Threads that are blocked for locks of each other are told as such.
+pub fn recognise(loaded: &mut LoadedTrace) {
+    let Some(makers) = Makers::of(&loaded.trace) else { return };
+    let held = recognise_with(&mut loaded.trace, |trace, event| makers.maker(trace, event.site, event.context));
+    if loaded.header.outcome == RunOutcome::Stuck {
+        let data = loaded.blocked.iter().map(|record| loaded.data_address(record.object)).collect::<Vec<_>>();
+        if let Some(cycle) = cycle(&loaded.blocked, &data, &held) {
+            loaded.blocked = cycle;
+        }
+    }
+}
+
+/// Whether blocked threads wait for locks of each other that are made of words.
+pub fn is_cycle(loaded: &LoadedTrace) -> bool {
+    let blocked = &loaded.blocked;
+    let of_words = |record: &BlockedRecord| loaded.trace.word_locks.contains_key(&record.object) && record.holder.is_some();
+    !blocked.is_empty() && blocked.iter().all(of_words)
+}
+
+/// The threads of a cycle, each with what the next one holds.
+fn cycle(blocked: &[BlockedRecord], data: &[Address], held: &BTreeMap<Address, ThreadId>) -> Option<Vec<BlockedRecord>> {
+    let waits = |thread: ThreadId| {
+        let at = blocked.iter().position(|record| record.thread == thread)?;
+        Some((at, *held.get(&data[at])?))
+    };
+    blocked.iter().find_map(|first| {
+        let mut members = Vec::new();
+        let mut thread = first.thread;
+        while members.len() < blocked.len() {
+            let (at, holder) = waits(thread)?;
+            members.push(BlockedRecord { object: data[at], holder: Some(holder), op: Some(Op::Lock), ..blocked[at] });
+            if holder == first.thread {
+                return Some(members);
+            }
+            thread = holder;
+        }
+        None
+    })
+}
+
+/// What the code around a call is.
+#[derive(Clone, Copy, Debug)]
+enum Code {
+    Maker(Maker),
+    /// Of the library: who called it may be a maker.
+    Library,
+    Other,
+}
+
+/// The code of each module, by the return address of a call. Many recordings are of the same few modules.
+static KNOWN: LazyLock<Mutex<FxHashMap<(String, Option<String>), FxHashMap<u64, Code>>>> = LazyLock::new(Mutex::default);
+
+/// The code of libraries that makes locks of words, in the modules of a trace.
+struct Makers {
+    symbolizer: Symbolizer,
+    /// By module: whether it is the work of rustc.
+    is_rust: Vec<bool>,
+    known: RefCell<FxHashMap<(SiteId, ContextId), Option<Maker>>>,
+}
+
+impl Makers {
+    /// `None`: nothing is from rustc.
+    fn of(trace: &Trace) -> Option<Self> {
+        let is_rust: Vec<bool> = trace.modules.iter().map(is_from_rust).collect();
+        is_rust.contains(&true).then(|| Self { symbolizer: Symbolizer::new(), is_rust, known: RefCell::default() })
+    }
+
+    fn maker(&self, trace: &Trace, site: SiteId, context: ContextId) -> Option<Maker> {
+        if let Some(&known) = self.known.borrow().get(&(site, context)) {
+            return known;
+        }
+        let callers = trace.callers(context).into_iter().take(MOST_CALLERS);
+        let mut codes = std::iter::once(site).chain(callers).map(|site| self.code(trace, site));
+        let maker = codes.find_map(|code| match code {
+            Code::Maker(maker) => Some(Some(maker)),
+            Code::Library => None,
+            Code::Other => Some(None),
+        });
+        let maker = maker.flatten();
+        self.known.borrow_mut().insert((site, context), maker);
+        maker
+    }
+
+    fn code(&self, trace: &Trace, site: SiteId) -> Code {
+        let place = trace.site(site);
+        let Some(number) = place.module.map(|number| number as usize).filter(|&number| self.is_rust[number]) else {
+            return Code::Other;
+        };
+        let module = &trace.modules[number];
+        let key = (module.path.clone(), module.build_id.clone());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.entry(key).or_default().entry(place.offset).or_insert_with(|| {
+            let frames = self.symbolizer.frames_of_return_address(module, place.offset);
+            let of_library = frames.iter().take_while(|frame| is_library(frame));
+            let maker = of_library.clone().find_map(maker_of).map(Code::Maker);
+            maker.unwrap_or(if of_library.count() == frames.len() { Code::Library } else { Code::Other })
+        })
+    }
+}
+
+/// By the name of a function, as `<std::sys::sync::mutex::futex::Mutex>::lock_contended`.
+fn maker_of(frame: &Frame) -> Option<Maker> {
+    let name = frame.function.as_deref()?;
+    if !name.contains("std::sys") || !name.contains("futex") {
+        return None;
+    }
+    let kind = match name {
+        name if name.contains("Mutex>::") || name.contains("Mutex::") => WordLock::Mutex,
+        name if name.contains("RwLock>::") || name.contains("RwLock::") => WordLock::RwLock,
+        _ => return None,
+    };
+    Some(Maker { kind, may_wait: !name.contains("::try_") })
+}
+
+/// What an operation does to a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Acquire(LockMode, bool),
+    Release(LockMode),
+    Nothing,
+}
+
+/// A word, while the trace goes by.
+struct Word {
+    kind: WordLock,
+    size: u32,
+    value: u64,
+    writer: Option<ThreadId>,
+    readers: Vec<ThreadId>,
+    steps: Vec<(EventIndex, Step)>,
+    /// Somebody has taken it.
+    used: bool,
+}
+
+impl Word {
+    fn new(kind: WordLock, size: u32) -> Self {
+        Self { kind, size, value: 0, writer: None, readers: Vec::new(), steps: Vec::new(), used: false }
+    }
+
+    const fn is_free(&self) -> bool {
+        self.writer.is_none() && self.readers.is_empty()
+    }
+
+    /// `None`: no such lock does this.
+    fn reads(&mut self, value: u64, order: MemoryOrder) -> Option<Step> {
+        // Who sees that it is free, and is ordered by that, is ordered by something else than the lock.
+        (value == self.value && !(self.is_free() && self.used && order.acquires())).then_some(Step::Nothing)
+    }
+
+    fn writes(&mut self, thread: ThreadId, value: u64, order: MemoryOrder, maker: Maker) -> Option<Step> {
+        let old = std::mem::replace(&mut self.value, value);
+        match self.kind {
+            WordLock::Mutex => self.mutex(thread, (old, value), order, maker.may_wait),
+            WordLock::RwLock => self.rwlock(thread, (old & READERS, value & READERS), order, maker.may_wait),
+        }
+    }
+
+    fn mutex(&mut self, thread: ThreadId, (old, new): (u64, u64), order: MemoryOrder, may_wait: bool) -> Option<Step> {
+        match (old != 0, new != 0) {
+            (false, true) => self.write_lock(thread, order, may_wait),
+            (true, false) => self.write_unlock(thread, order),
+            // It says that somebody waits.
+            (true, true) if self.writer != Some(thread) => Some(Step::Nothing),
+            _ => None,
+        }
+    }
+
+    fn rwlock(&mut self, thread: ThreadId, (old, new): (u64, u64), order: MemoryOrder, may_wait: bool) -> Option<Step> {
+        match (old, new) {
+            _ if old == new => Some(Step::Nothing),
+            (0, READERS) => self.write_lock(thread, order, may_wait),
+            (READERS, 0) => self.write_unlock(thread, order),
+            (READERS, _) | (_, READERS) => None,
+            _ if new == old + 1 && order.acquires() => {
+                (self.used, self.readers) = (true, [std::mem::take(&mut self.readers), vec![thread]].concat());
+                Some(Step::Acquire(LockMode::Shared, may_wait))
+            }
+            _ if old == new + 1 && order.releases() => {
+                let at = self.readers.iter().position(|&reader| reader == thread)?;
+                self.readers.swap_remove(at);
+                Some(Step::Release(LockMode::Shared))
+            }
+            _ => None,
+        }
+    }
+
+    fn write_lock(&mut self, thread: ThreadId, order: MemoryOrder, may_wait: bool) -> Option<Step> {
+        self.used = true;
+        let is_free = self.is_free() && order.acquires();
+        is_free.then(|| self.writer = Some(thread)).map(|()| Step::Acquire(LockMode::Exclusive, may_wait))
+    }
+
+    fn write_unlock(&mut self, thread: ThreadId, order: MemoryOrder) -> Option<Step> {
+        let is_own = self.writer == Some(thread) && order.releases();
+        is_own.then(|| self.writer = None).map(|()| Step::Release(LockMode::Exclusive))
+    }
+}
+
+/// Which words are locks, by what is done to them; who holds each in the end.
+fn recognise_with(trace: &mut Trace, maker: impl Fn(&Trace, &Event) -> Option<Maker>) -> BTreeMap<Address, ThreadId> {
+    // `None`: a word that is no lock.
+    let mut words: FxHashMap<Address, Option<Word>> = FxHashMap::default();
+    for (index, event) in trace.indices().zip(&trace.events) {
+        let EventKind::Atomic { access, op, order, value } = event.kind else { continue };
+        let writes = access.class.writes() && op != AtomicOp::CasFailed;
+        let maker = if writes { maker(trace, event) } else { None };
+        let word = match (maker, words.get_mut(&access.address)) {
+            (_, Some(word)) => word,
+            (Some(Maker { kind, .. }), None) => words.entry(access.address).or_insert(Some(Word::new(kind, access.size))),
+            (None, None) => continue,
+        };
+        let Some(lock) = word else { continue };
+        let step = match maker {
+            _ if access.size != lock.size => None,
+            Some(maker) if maker.kind == lock.kind => lock.writes(event.thread, value, order, maker),
+            None if !writes => lock.reads(value, order),
+            _ => None,
+        };
+        match step {
+            Some(step) => lock.steps.push((index, step)),
+            None => *word = None,
+        }
+    }
+    let mut held = BTreeMap::new();
+    for (address, word) in words {
+        let Some(word) = word.filter(|word| word.used) else { continue };
+        held.extend(word.writer.map(|writer| (address, writer)));
+        trace.word_locks.insert(address, word.kind);
+        for (index, step) in word.steps {
+            trace.events[index.index()].kind = match step {
+                Step::Acquire(mode, may_wait) => EventKind::Acquire { lock: address, mode, may_wait },
+                Step::Release(mode) => EventKind::Release { lock: address, mode },
+                Step::Nothing => EventKind::Other(OtherOp::FailsToLock),
+            };
+        }
+    }
+    held
+}
