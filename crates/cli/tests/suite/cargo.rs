@@ -131,6 +131,43 @@ fn races_of_every_sort() {
     assert!(ended.err.contains("global racy::COUNTER (4 bytes)"), "{ended}");
 }
 
+/// Threads that wait for locks of the standard library of each other, at the lines where they do; replays show it again.
+#[test]
+fn deadlocks_of_the_librarys_locks() {
+    let place = Place::new();
+    let options = ["test", "--budget", "60", "--recordings", "2", "--engines", "force", "--test", "locks"];
+    let ended = place.run(cargo(&place, &programs(), "rust", &options)).expect(66, &["1 program: 2 proven", "rwlock table of"]);
+    let (store, report) = reported(&place, &ended);
+    let source = std::fs::read_to_string(programs().join("tests/locks.rs")).expect("the source");
+    let line =
+        |name: &str| source.lines().position(|line| line.ends_with(&format!("// deadlock: {name}"))).expect("a mark") as u64 + 1;
+    let mut expected = [vec![line("sum"), line("sum")], vec![line("read"), line("write")]];
+    expected.iter_mut().for_each(|lines| lines.sort_unstable());
+    let findings = report["findings"].as_array().expect("findings");
+    let deadlocks: Vec<_> = findings.iter().filter(|finding| finding["kind"] == "deadlock").collect();
+    let mut found: Vec<Vec<u64>> = deadlocks.iter().map(|finding| own_lines(finding, "tests/locks.rs")).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected, "{ended}");
+    for finding in deadlocks {
+        assert_eq!(finding["verdict"], "proven", "{ended}");
+        let id = finding["id"].as_str().unwrap_or_default();
+        place.rashomon(&["replay", "--store", store.to_str().unwrap(), id]).expect(0, &[]);
+    }
+}
+
+/// By side, the innermost line of a file; sorted.
+fn own_lines(finding: &Value, file: &str) -> Vec<u64> {
+    let own = |side: &Value| {
+        let frames = side["stack"].as_array().cloned().unwrap_or_default();
+        let own = frames.into_iter().find(|frame| frame["file"].as_str().is_some_and(|name| name.ends_with(file)));
+        own.and_then(|frame| frame["line"].as_u64())
+    };
+    let mut lines: Vec<u64> = finding["sides"].as_array().into_iter().flatten().filter_map(own).collect();
+    lines.sort_unstable();
+    lines
+}
+
 /// Both manglings, and the user's own flags.
 #[test]
 fn a_bug_in_unsafe_code() {

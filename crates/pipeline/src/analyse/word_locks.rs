@@ -28,6 +28,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// Callers that are looked at for the function that makes a lock of a word.
 const MOST_CALLERS: usize = 8;
+/// Bytes of a lock that threads sleep at.
+const WORDS: u64 = 8;
 /// Of the word of a `RwLock`: the number of readers, or all ones for a writer.
 const READERS: u64 = (1 << 30) - 1;
 
@@ -41,12 +43,29 @@ struct Maker {
 /// Makes locks of words. Threads that are blocked for locks of each other are told as such.
 pub fn recognise(loaded: &mut LoadedTrace) {
     let Some(makers) = Makers::of(&loaded.trace) else { return };
-    let held = recognise_with(&mut loaded.trace, |trace, event| makers.maker(trace, event.site, event.context));
+    let last = recognise_with(&mut loaded.trace, |trace, event| makers.maker(trace, event.site, event.context));
     if loaded.header.outcome == RunOutcome::Stuck {
-        let data = loaded.blocked.iter().map(|record| loaded.data_address(record.object)).collect::<Vec<_>>();
-        if let Some(cycle) = cycle(&loaded.blocked, &data, &held) {
+        let wanted = |record: &BlockedRecord| last.wanted_at(record.thread, loaded.data_address(record.object));
+        let waits = loaded.blocked.iter().filter_map(|record| Some((*record, wanted(record)?))).collect::<Vec<_>>();
+        if let Some(cycle) = cycle(&waits, &last) {
             loaded.blocked = cycle;
         }
+    }
+}
+
+/// How it stands with locks made of words when a recording ends.
+#[derive(Debug, Default)]
+struct Last {
+    holders: BTreeMap<Address, Vec<ThreadId>>,
+    /// By thread, the lock that it did not get at its last try.
+    wanted: FxHashMap<ThreadId, Address>,
+}
+
+impl Last {
+    /// The lock that a thread wants which sleeps at this word: its own, or the one beside it that writers sleep at.
+    fn wanted_at(&self, thread: ThreadId, slept_at: Address) -> Option<Address> {
+        let wanted = *self.wanted.get(&thread)?;
+        (wanted.0.abs_diff(slept_at.0) < WORDS).then_some(wanted)
     }
 }
 
@@ -57,25 +76,33 @@ pub fn is_cycle(loaded: &LoadedTrace) -> bool {
     !blocked.is_empty() && blocked.iter().all(of_words)
 }
 
-/// The threads of a cycle, each with what the next one holds.
-fn cycle(blocked: &[BlockedRecord], data: &[Address], held: &BTreeMap<Address, ThreadId>) -> Option<Vec<BlockedRecord>> {
-    let waits = |thread: ThreadId| {
-        let at = blocked.iter().position(|record| record.thread == thread)?;
-        Some((at, *held.get(&data[at])?))
-    };
-    blocked.iter().find_map(|first| {
-        let mut members = Vec::new();
-        let mut thread = first.thread;
-        while members.len() < blocked.len() {
-            let (at, holder) = waits(thread)?;
-            members.push(BlockedRecord { object: data[at], holder: Some(holder), op: Some(Op::Lock), ..blocked[at] });
-            if holder == first.thread {
-                return Some(members);
-            }
-            thread = holder;
+/// The threads of a cycle, each with what the next one holds, among those that wait.
+fn cycle(waits: &[(BlockedRecord, Address)], last: &Last) -> Option<Vec<BlockedRecord>> {
+    (0..waits.len()).find_map(|first| extend(waits, last, &mut vec![first]))
+}
+
+/// A cycle that begins with these, in which each wants what the next one holds.
+fn extend(waits: &[(BlockedRecord, Address)], last: &Last, path: &mut Vec<usize>) -> Option<Vec<BlockedRecord>> {
+    let (&first, &end) = path.first().zip(path.last())?;
+    for holder in last.holders.get(&waits[end].1)? {
+        let Some(next) = waits.iter().position(|(record, _)| record.thread == *holder) else { continue };
+        if next == first {
+            let followers = path.iter().skip(1).chain([&first]);
+            let member = |(&one, &next): (&usize, &usize)| {
+                let (record, object) = waits[one];
+                BlockedRecord { object, holder: Some(waits[next].0.thread), op: Some(Op::Lock), ..record }
+            };
+            return Some(path.iter().zip(followers).map(member).collect());
         }
-        None
-    })
+        if !path.contains(&next) {
+            path.push(next);
+            if let Some(cycle) = extend(waits, last, path) {
+                return Some(cycle);
+            }
+            path.pop();
+        }
+    }
+    None
 }
 
 /// What the code around a call is.
@@ -236,8 +263,8 @@ impl Word {
     }
 }
 
-/// Which words are locks, by what is done to them; who holds each in the end.
-fn recognise_with(trace: &mut Trace, maker: impl Fn(&Trace, &Event) -> Option<Maker>) -> BTreeMap<Address, ThreadId> {
+/// Which words are locks, by what is done to them.
+fn recognise_with(trace: &mut Trace, maker: impl Fn(&Trace, &Event) -> Option<Maker>) -> Last {
     // `None`: a word that is no lock.
     let mut words: FxHashMap<Address, Option<Word>> = FxHashMap::default();
     for (index, event) in trace.indices().zip(&trace.events) {
@@ -261,18 +288,29 @@ fn recognise_with(trace: &mut Trace, maker: impl Fn(&Trace, &Event) -> Option<Ma
             None => *word = None,
         }
     }
-    let mut held = BTreeMap::new();
+    let mut last = Last::default();
+    let mut tries: FxHashMap<ThreadId, (EventIndex, Address, bool)> = FxHashMap::default();
     for (address, word) in words {
         let Some(word) = word.filter(|word| word.used) else { continue };
-        held.extend(word.writer.map(|writer| (address, writer)));
+        last.holders.insert(address, word.writer.into_iter().chain(word.readers).collect());
         trace.word_locks.insert(address, word.kind);
         for (index, step) in word.steps {
-            trace.events[index.index()].kind = match step {
+            let event = &mut trace.events[index.index()];
+            let latest = tries.entry(event.thread).or_insert((index, address, false));
+            if latest.0 <= index {
+                *latest = (index, address, step == Step::Nothing);
+            }
+            event.kind = match step {
                 Step::Acquire(mode, may_wait) => EventKind::Acquire { lock: address, mode, may_wait },
                 Step::Release(mode) => EventKind::Release { lock: address, mode },
                 Step::Nothing => EventKind::Other(OtherOp::FailsToLock),
             };
         }
     }
-    held
+    last.wanted =
+        tries.into_iter().filter(|(_, (.., fails))| *fails).map(|(thread, (_, address, _))| (thread, address)).collect();
+    last
 }
+
+#[cfg(test)]
+mod tests;
