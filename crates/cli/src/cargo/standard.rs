@@ -33,7 +33,7 @@ const INSTRUMENTED: [&str; 7] = ["core", "alloc", "std", "std_detect", "hashbrow
 const NEEDED: [&str; 3] = ["core", "alloc", "std"];
 const BITCODE: &str = ".llvmbc";
 /// Changes with what is done here, so that folders of other versions are not taken for ours.
-const SCHEME: &str = "1";
+const SCHEME: &str = "2";
 
 /// What the library is made from.
 #[derive(Clone, Debug)]
@@ -158,7 +158,7 @@ fn compile(bitcode: &[u8], linker: &Path, scratch: &Path) -> Result<Vec<u8>> {
     fs::write(&input, bitcode)?;
     let ended = Command::new(linker)
         .args(["-flavor", "gnu", "-r", "--lto-O2", "--lto-newpm-passes=forceattrs,function(tsan)"])
-        .args(["-mllvm", "-force-attribute=sanitize_thread"])
+        .args(["-mllvm", "-force-attribute=sanitize_thread", "-mllvm", "-tsan-instrument-read-before-write=1"])
         .arg(&input)
         .arg("-o")
         .arg(&output)

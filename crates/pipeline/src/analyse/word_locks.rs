@@ -114,8 +114,11 @@ enum Code {
     Other,
 }
 
+/// Path and build-id.
+type ModuleKey = (String, Option<String>);
+
 /// The code of each module, by the return address of a call. Many recordings are of the same few modules.
-static KNOWN: LazyLock<Mutex<FxHashMap<(String, Option<String>), FxHashMap<u64, Code>>>> = LazyLock::new(Mutex::default);
+static KNOWN: LazyLock<Mutex<FxHashMap<ModuleKey, FxHashMap<u64, Code>>>> = LazyLock::new(Mutex::default);
 
 /// The code of libraries that makes locks of words, in the modules of a trace.
 struct Makers {

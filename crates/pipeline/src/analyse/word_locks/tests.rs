@@ -52,7 +52,7 @@ impl Made {
         let last = recognise_with(&mut trace, maker);
         (trace.events[from..].iter().map(|event| event.kind).collect(), last, trace)
     }
-    fn is_left_alone(self) {
+    fn leaves_alone(self) {
         let before: Vec<_> = self.0.iter().map(|(_, kind, _)| *kind).collect();
         let (after, _, trace) = self.recognised();
         assert_eq!(after, before);
@@ -110,15 +110,15 @@ fn readers_share_and_a_writer_does_not() {
 /// A flag, a word that others write, one that somebody else gives back, one with values from nowhere.
 #[test]
 fn what_does_something_else_is_no_lock() {
-    Made::default().sets(A, PROGRAM, 1).sets(A, PROGRAM, 0).is_left_alone();
-    Made::default().sets(A, MUTEX, 1).sets(A, PROGRAM, 0).is_left_alone();
-    Made::default().sets(A, MUTEX, 1).sets(B, MUTEX, 0).is_left_alone();
-    Made::default().sets(A, MUTEX, 1).sets(A, MUTEX, 2).is_left_alone();
-    Made::default().sets(A, MUTEX, 1).reads(B, MemoryOrder::Relaxed, 3).is_left_alone();
-    Made::default().sets(A, RWLOCK, READERS).gives(A, 1).is_left_alone();
-    Made::default().sets(A, MUTEX, 1).sets(A, MUTEX, 0).reads(B, MemoryOrder::Acquire, 0).is_left_alone();
+    Made::default().sets(A, PROGRAM, 1).sets(A, PROGRAM, 0).leaves_alone();
+    Made::default().sets(A, MUTEX, 1).sets(A, PROGRAM, 0).leaves_alone();
+    Made::default().sets(A, MUTEX, 1).sets(B, MUTEX, 0).leaves_alone();
+    Made::default().sets(A, MUTEX, 1).sets(A, MUTEX, 2).leaves_alone();
+    Made::default().sets(A, MUTEX, 1).reads(B, MemoryOrder::Relaxed, 3).leaves_alone();
+    Made::default().sets(A, RWLOCK, READERS).gives(A, 1).leaves_alone();
+    Made::default().sets(A, MUTEX, 1).sets(A, MUTEX, 0).reads(B, MemoryOrder::Acquire, 0).leaves_alone();
     let relaxed = Made::default().atomic(A, MUTEX, AtomicOp::Rmw, MemoryOrder::Relaxed, WORD, 1);
-    relaxed.is_left_alone();
+    relaxed.leaves_alone();
 }
 
 fn blocked(thread: ThreadId, object: Address) -> BlockedRecord {
