@@ -97,8 +97,9 @@ pub struct TableWriter<W: Write + Send> {
     rows: usize,
     group: usize,
     texts: Vec<ByteArray>,
-    /// By who asked for them.
+    /// By what they name.
     known: FxHashMap<(u8, u64), Text>,
+    words: FxHashMap<&'static str, Text>,
 }
 
 impl<W: Write + Send> TableWriter<W> {
@@ -111,13 +112,22 @@ impl<W: Write + Send> TableWriter<W> {
         let schema = Arc::new(parse_message_type(&schema())?);
         let file = SerializedFileWriter::new(out, schema, Arc::new(properties()))?;
         let filling = COLUMNS.iter().map(Filling::of).collect();
-        Ok(Self { file, filling, rows: 0, group: group.max(1), texts: Vec::new(), known: FxHashMap::default() })
+        let (texts, known, words) = Default::default();
+        Ok(Self { file, filling, rows: 0, group: group.max(1), texts, known, words })
     }
 
     /// A text for the next row. Within a group it is made once for each `kind` and `number`.
     pub fn text<T: Into<Vec<u8>>>(&mut self, kind: u8, number: u64, make: impl FnOnce() -> T) -> Text {
         *self.known.entry((kind, number)).or_insert_with(|| {
             self.texts.push(ByteArray::from(make().into()));
+            Text(self.texts.len() as u32 - 1)
+        })
+    }
+
+    /// One of the tool's own words, for the next row.
+    pub fn word(&mut self, word: &'static str) -> Text {
+        *self.words.entry(word).or_insert_with(|| {
+            self.texts.push(ByteArray::from(word));
             Text(self.texts.len() as u32 - 1)
         })
     }
@@ -148,6 +158,7 @@ impl<W: Write + Send> TableWriter<W> {
         self.rows = 0;
         self.texts.clear();
         self.known.clear();
+        self.words.clear();
         Ok(())
     }
 }
