@@ -200,6 +200,8 @@ def main():
         for name, text in asked.items():
             answers[name] = duckdb.execute(text.replace("'events.parquet'", f"'{given.table}'")).fetchall()
         rows = duckdb.execute(f"SELECT count(*), count(DISTINCT event) FROM '{given.table}'").fetchone()
+        if given.dump and "made-up" in given.dump:
+            faults += [f"{name}: no answer" for name, answer in answers.items() if not answer]
         if given.dump:
             comparisons += compared(answers, Model(given.dump))
         if given.stat:

@@ -1,4 +1,4 @@
-//! Tables of events, read by DuckDB: of the program with the race, and of pbzip2, which nobody here wrote.
+//! Tables of events, read by DuckDB: of the program with the race, of pbzip2, which nobody here wrote, and of a made-up trace.
 
 use super::{Bench, Row, must, verdict};
 use crate::bars::pbzip2;
@@ -41,6 +41,10 @@ impl Bench {
         self.trace(&["import", "--output", "imported", "recording"])?;
         self.trace(&["export", "--to", "parquet", "--output", "imported.parquet", "imported"])?;
         fs::write(self.folder.join("imported.dump"), self.trace(&["dump", "imported"])?)?;
+        // So that no query has an empty answer.
+        self.trace(&["gen", "--events", "100000", "--nesting", "3", "--requests", "--any-order", "--output", "made-up"])?;
+        self.trace(&["export", "--to", "parquet", "--output", "made-up.parquet", "made-up"])?;
+        fs::write(self.folder.join("made-up.dump"), self.trace(&["dump", "made-up"])?)?;
         Ok(fs::write(self.folder.join("imported.stat"), self.trace(&["stat", "imported"])?)?)
     }
 
@@ -60,6 +64,7 @@ impl Bench {
         let by_stat = "DuckDB, with the counts of `trace stat`";
         let by_report = "DuckDB, with the races of the report";
         Ok(vec![
+            self.row("made-up.parquet", by_dump, &|file| self.ask(file, "--dump", "made-up.dump"))?,
             self.row("imported.parquet", by_dump, &|file| self.ask(file, "--dump", "imported.dump"))?,
             self.row("events.parquet", by_stat, &|file| self.ask(file, "--stat", "imported.stat"))?,
             self.row("race.parquet", by_report, &|file| self.ask(file, "--report", "report.json"))?,
