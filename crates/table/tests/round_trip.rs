@@ -185,3 +185,14 @@ fn a_full_disk_is_said() {
         }
     }
 }
+
+/// The book names every column, in the order of the file.
+#[test]
+fn the_chapter_has_every_column() {
+    let chapter = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/sql.md")).unwrap();
+    let table = chapter.split("| column |").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let cells = table.lines().skip(2).filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let named: Vec<&str> = cells.flat_map(|cell| cell.split(", ").map(|name| name.trim_matches('`'))).collect();
+    assert_eq!(named, COLUMNS.map(|column| column.name));
+    assert!(chapter.contains(&format!("`rashomon.events` = {VERSION}")));
+}
