@@ -30,7 +30,7 @@ pub use run::{CallsName, FilterOptions, RunOptions, TrustOptions};
 pub use search::{Accesses, ExploreOptions, Holding, ProvokeOptions, WitnessOptions};
 use seconds::seconds;
 pub use separator::separated;
-pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
+pub use trace::{Exporter, FileFormat, Reading, ShapeOptions, TraceCommand};
 
 use crate::suites::Framework;
 use clap::builder::PossibleValuesParser;

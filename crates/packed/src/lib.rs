@@ -31,4 +31,4 @@ pub use generate::{Generator, Preset, Shape};
 pub use names::Names;
 pub use sink::{Sink, copy};
 pub use source::{BLOCK, Slice, Source};
-pub use to_trace::{ImportError, Imported, to_trace};
+pub use to_trace::{ImportError, Imported, memory_order, to_trace};

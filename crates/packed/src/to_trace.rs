@@ -226,7 +226,8 @@ fn path(threads: &[ThreadInfo], number: usize, forked: u32) -> ThreadPath {
     ThreadPath(ordinals)
 }
 
-const fn memory_order(bits: u8) -> MemoryOrder {
+/// What bits of [`order`] mean.
+pub const fn memory_order(bits: u8) -> MemoryOrder {
     if bits & order::SEQUENTIALLY_CONSISTENT != 0 {
         return MemoryOrder::SeqCst;
     }

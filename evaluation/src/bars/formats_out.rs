@@ -3,7 +3,10 @@
 //! Each reader has to accept what the tool writes, and to refuse the same file damaged: one that accepts everything would show
 //! nothing. Readers come from PyPI and npm, in the versions named here, into a folder below `target`. Perfetto's trace processor
 //! is a program that its package fetches from elsewhere; in its place the trace is read with the definitions that Perfetto
-//! publishes in the same package, and its slices and flows are checked.
+//! publishes in the same package, and its slices and flows are checked. Tables of events are asked every query of the book's
+//! chapter on SQL.
+
+mod tables;
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
@@ -15,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use xtask::workspace::{build_tool, root, target};
 
-const FROM_PYPI: [&str; 4] = ["perfetto==0.59.1", "protobuf==7.36.2", "jsonschema", "junitparser==5.0.3"];
+const FROM_PYPI: [&str; 5] = ["perfetto==0.59.1", "protobuf==7.36.2", "jsonschema", "junitparser==5.0.3", "duckdb==2.0.1"];
 const FROM_NPM: &str = "@microsoft/sarif-multitool-linux@5.7.0";
 const SARIF_VALIDATOR: &str = "node_modules/@microsoft/sarif-multitool-linux/Sarif.Multitool";
 const VALIDATE: &str = include_str!("formats_out/validate.py");
@@ -58,13 +61,15 @@ pub fn run(options: &Options) -> Result<bool> {
     let bench = Bench { folder: target()?.join("evaluate/formats-out"), tool: build_tool()? };
     bench.readers()?;
     bench.files()?;
-    let rows = vec![
+    bench.tables()?;
+    let mut rows = vec![
         bench
             .row("report.json", "jsonschema, by the printed schema", &|file| bench.python(&["report"], file, &["schema.json"]))?,
         bench.row("report.sarif", "Microsoft's SARIF multitool", &|file| bench.sarif(file))?,
         bench.row("report.xml", "junitparser", &|file| bench.python(&["junit"], file, &[]))?,
         bench.row("trace.pftrace", "Perfetto's definitions", &|file| bench.python(&["perfetto"], file, &[]))?,
     ];
+    rows.extend(bench.asked()?);
     let bars = rows
         .iter()
         .map(|row| {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 29] = [
+const LAYERS: [(&str, &[&str]); 30] = [
     ("rashomon-abi", &[]),
     ("rashomon-logic", &["rashomon-abi"]),
     ("rashomon-event", &[]),
@@ -28,6 +28,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
     ("rashomon-explore", &["rashomon-abi", "rashomon-confirm", "rashomon-event", "rashomon-files", "rashomon-trace"]),
     ("rashomon-queue", &["rashomon-files"]),
     ("rashomon-symbolize", &["rashomon-event", "rashomon-files"]),
+    ("rashomon-table", &[]),
     ("rashomon-flow", &["rashomon-abi", "rashomon-event", "rashomon-symbolize", "rashomon-trace", "rashomon-units"]),
     ("rashomon-report", &["rashomon-event"]),
     ("rashomon-reporter", &["rashomon-abi", "rashomon-event", "rashomon-report", "rashomon-symbolize"]),
@@ -49,6 +50,7 @@ const LAYERS: [(&str, &[&str]); 29] = [
             "rashomon-refinement",
             "rashomon-report",
             "rashomon-symbolize",
+            "rashomon-table",
             "rashomon-trace",
             "rashomon-units",
             "rashomon-witness",

@@ -125,7 +125,8 @@ Examples:
 pub const TRACE_EXPORT: &str = "\
 Examples:
   rashomon trace export .rashomon --to std --lossy --output trace.std
-  rashomon trace export .rashomon --to perfetto --output trace.pftrace";
+  rashomon trace export .rashomon --to perfetto --output trace.pftrace
+  rashomon trace export .rashomon --to parquet --output events.parquet";
 
 pub const TRACE_GEN: &str = "\
 Example:

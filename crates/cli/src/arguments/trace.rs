@@ -57,13 +57,14 @@ pub enum TraceCommand {
         trace: PathBuf,
         #[command(flatten)]
         reading: Reading,
-        /// The format to write; perfetto: of recordings alone, for ui.perfetto.dev, with the findings of the store.
+        /// The format to write; perfetto: of recordings alone, for ui.perfetto.dev, with the findings of the store; parquet: a
+        /// table of events, for SQL.
         #[arg(long, value_enum)]
         to: ExportFormat,
-        /// Leave out events that the format cannot express, instead of refusing.
+        /// Leave out events that the format cannot express, instead of refusing. Perfetto and Parquet do not need it.
         #[arg(long)]
         lossy: bool,
-        /// Write numbers instead of names, for tools that accept nothing else.
+        /// Write numbers instead of names, for tools that accept nothing else. Not for Perfetto; Parquet has both.
         #[arg(long)]
         numbers: bool,
         /// The file to write; `-`: standard output.
@@ -126,17 +127,28 @@ pub enum ExportFormat {
     Speedygo,
     /// Perfetto's protobuf: threads as tracks, synchronisation as slices and flows.
     Perfetto,
+    /// A Parquet file with a row an event, for DuckDB and other programs that know SQL.
+    Parquet,
+}
+
+/// Who writes a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exporter {
+    /// One that can be read again.
+    File(FileFormat),
+    Perfetto,
+    Parquet,
 }
 
 impl ExportFormat {
-    /// One that can be read again; `None`: it is for viewers.
-    pub const fn file(self) -> Option<FileFormat> {
+    pub const fn exporter(self) -> Exporter {
         match self {
-            Self::Packed => Some(FileFormat::Packed),
-            Self::Std => Some(FileFormat::Std),
-            Self::Rapidbin => Some(FileFormat::Rapidbin),
-            Self::Speedygo => Some(FileFormat::Speedygo),
-            Self::Perfetto => None,
+            Self::Packed => Exporter::File(FileFormat::Packed),
+            Self::Std => Exporter::File(FileFormat::Std),
+            Self::Rapidbin => Exporter::File(FileFormat::Rapidbin),
+            Self::Speedygo => Exporter::File(FileFormat::Speedygo),
+            Self::Perfetto => Exporter::Perfetto,
+            Self::Parquet => Exporter::Parquet,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! `rashomon trace`: looking into recordings and trace files, and from one format to another.
 
 pub mod files;
+mod table;
 mod viewers;
 
 use super::Ui;
-use crate::arguments::{FileFormat, TraceCommand};
+use crate::arguments::{Exporter, FileFormat, TraceCommand};
 use crate::exit::Exit;
 use crate::terminal::say;
 use crate::terminal::{output, print};
@@ -59,9 +60,10 @@ pub fn trace(ui: Ui, command: TraceCommand) -> Result<Exit> {
         TraceCommand::Import { trace, reading, output } => {
             files::export(ui, &trace, &reading, &output, FileFormat::Packed, WriteOptions::default())
         }
-        TraceCommand::Export { trace, reading, to, lossy, numbers, output } => match to.file() {
-            Some(to) => files::export(ui, &trace, &reading, &output, to, WriteOptions { lossy, numbers }),
-            None => viewers::perfetto(ui, &trace, &output),
+        TraceCommand::Export { trace, reading, to, lossy, numbers, output } => match to.exporter() {
+            Exporter::File(to) => files::export(ui, &trace, &reading, &output, to, WriteOptions { lossy, numbers }),
+            Exporter::Perfetto => viewers::perfetto(ui, &trace, &output),
+            Exporter::Parquet => table::parquet(ui, &trace, &reading, &output),
         },
         TraceCommand::Gen { shape, to, output } => files::generate(ui, &shape, &output, to),
         TraceCommand::Stat { trace, reading } if files::is_file(&trace) => files::stat(ui, &trace, &reading),

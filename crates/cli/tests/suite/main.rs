@@ -52,6 +52,7 @@ mod nests;
 mod nextest;
 mod openmp;
 mod other_deadlocks;
+mod parquet;
 mod perfetto;
 mod portfolio;
 mod queue;

@@ -13,23 +13,24 @@
 //! Cost: a sort of all boundaries; memory: 12 bytes a boundary. [`Recorded::origin`] leads back to the recording's events.
 
 use rashomon_event::harmless;
-use rashomon_event::{Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, SiteId, Trace};
+use rashomon_event::{Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, Site, SiteId, Trace};
 use rashomon_packed::{BLOCK, Event, Names, Op, Source, Space, TraceError, order};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 /// No variable begins at this boundary.
 const GAP: u32 = u32::MAX;
 
 /// Memory cut at the boundaries of all accesses.
 #[derive(Debug, Default)]
-struct Pieces {
+pub(crate) struct Pieces {
     boundaries: Vec<u64>,
     /// Per boundary, the variable that begins there.
     variables: Vec<u32>,
 }
 
 impl Pieces {
-    fn of(trace: &Trace) -> Self {
+    pub(crate) fn of(trace: &Trace) -> Self {
         let ranges = || trace.events.iter().filter_map(|event| event.access()).map(range);
         let mut boundaries: Vec<u64> = ranges().flat_map(|(start, end)| [start, end]).collect();
         boundaries.sort_unstable();
@@ -56,15 +57,34 @@ impl Pieces {
 
     /// The variables an access touches.
     fn of_access(&self, access: Access) -> &[u32] {
+        &self.variables[self.places(access)]
+    }
+
+    /// The same, each with its first address and its bytes.
+    pub(crate) fn with_bytes(&self, access: Access) -> impl Iterator<Item = (u32, Address, u64)> + '_ {
+        self.places(access).map(|at| {
+            let (begin, end) = (self.boundaries[at], self.boundaries[at + 1]);
+            (self.variables[at], Address(begin), end - begin)
+        })
+    }
+
+    fn places(&self, access: Access) -> Range<usize> {
         let (start, end) = range(access);
         let first = self.boundaries.partition_point(|boundary| *boundary < start);
         let count = self.boundaries[first..].partition_point(|boundary| *boundary < end);
-        &self.variables[first..first + count]
+        first..first + count
     }
 }
 
 fn range(access: Access) -> (u64, u64) {
     (access.address.0, access.address.0.saturating_add(access.size.max(1).into()))
+}
+
+/// What a place in the code is called: its module and the distance from the module's begin.
+pub(crate) fn location(trace: &Trace, site: &Site) -> String {
+    let module = site.module.and_then(|module| trace.modules.get(module as usize));
+    let file = harmless(module.map_or("", |module| module.path.rsplit('/').next().unwrap_or_default()));
+    format!("{file}+{:#x}", site.offset)
 }
 
 /// Dense numbers for what has sparse ones.
@@ -139,9 +159,7 @@ impl<'t> Recorded<'t> {
         }
         names.push(Space::Location, "-");
         for site in &trace.sites {
-            let module = site.module.and_then(|module| trace.modules.get(module as usize));
-            let file = harmless(module.map_or("", |module| module.path.rsplit('/').next().unwrap_or_default()));
-            names.push(Space::Location, &format!("{file}+{:#x}", site.offset));
+            names.push(Space::Location, &location(trace, site));
         }
         for (boundary, variable) in pieces.boundaries.iter().zip(&pieces.variables) {
             if *variable != GAP {

@@ -50,7 +50,7 @@ fn with_source<T>(trace: &Path, reading: &Reading, act: impl FnOnce(&mut dyn Sou
 }
 
 /// Tells what was noticed on the way.
-fn tell_notices(source: &dyn Source) {
+pub fn tell_notices(source: &dyn Source) {
     for notice in source.notices() {
         say!("{notice}");
     }
