@@ -1,0 +1,172 @@
+# The session of session.py under lldb and lldb-dap, which import this before the program starts. More of `SETTINGS`: `program`,
+# `arguments`, `directory`, `environment` (what the program has beside lldb's own), `input` (a file, or null), `randomise`
+# (whether addresses are).
+
+import os
+
+import lldb
+
+
+class RashomonLldbThread:
+    def __init__(self, own):
+        self.own, self.number, self.kernel_id = own, own.GetIndexID(), own.GetThreadID()
+
+    def frames(self):
+        frames = []
+        for number in range(min(self.own.GetNumFrames(), RASHOMON_MOST_FRAMES)):
+            frame = self.own.GetFrameAtIndex(number)
+            place = frame.GetLineEntry()
+            path = place.GetFileSpec().fullpath if place.IsValid() else ""
+            frames.append(RashomonFrame(frame.GetPC(), frame.GetFunctionName(), path, place.GetLine(), number))
+        return frames
+
+
+class RashomonLldb:
+    name = "lldb"
+
+    def __init__(self, debugger):
+        self.debugger = debugger
+        self.result = None
+
+    def target(self):
+        return self.debugger.GetSelectedTarget()
+
+    def alive(self):
+        process = self.target().GetProcess()
+        return process if process.IsValid() and process.is_alive else None
+
+    def process(self):
+        process = self.alive()
+        return process.GetProcessID() if process else 0
+
+    def threads(self):
+        return [RashomonLldbThread(one) for one in self.alive().threads]
+
+    def call(self, thread, name):
+        """lldb takes no names of threads from scripts."""
+
+    def select(self, thread, frame):
+        self.alive().SetSelectedThread(thread.own)
+        if frame is not None:
+            thread.own.SetSelectedFrame(frame.own)
+
+    def place_of(self, symbol):
+        for found in self.target().FindSymbols(symbol):
+            place = found.GetSymbol().GetStartAddress().GetLoadAddress(self.target())
+            if place != lldb.LLDB_INVALID_ADDRESS:
+                return place
+        return None
+
+    def read(self, address, count):
+        error = lldb.SBError()
+        data = self.alive().ReadMemory(address, count, error)
+        if not error.Success():
+            raise RashomonError("cannot read the program's memory: %s" % error)
+        return data
+
+    def write(self, address, data):
+        error = lldb.SBError()
+        self.alive().WriteMemory(address, data, error)
+        if not error.Success():
+            raise RashomonError("cannot write the program's memory: %s" % error)
+
+    def watch(self, address, size):
+        error = lldb.SBError()
+        one = self.target().WatchAddress(address, size, True, True, error)
+        if not error.Success():
+            raise RashomonError("cannot watch 0x%x: %s" % (address, error))
+        self.say("Watchpoint %d: %d bytes at 0x%x" % (one.GetID(), size, address))
+
+    def proceed(self):
+        self.check(self.alive().Continue())
+
+    def restart(self):
+        process = self.alive()
+        if process:
+            self.check(process.Kill())
+        self.launch(0)
+
+    def launch(self, flags):
+        RASHOMON.prepare()
+        info = lldb.SBLaunchInfo(SETTINGS["arguments"])
+        environment = lldb.SBEnvironment(self.target().GetEnvironment())
+        for name, value in SETTINGS["environment"]:
+            environment.Set(name, value, True)
+        info.SetEnvironment(environment, False)
+        info.SetWorkingDirectory(SETTINGS["directory"])
+        info.AddOpenFileAction(0, SETTINGS["input"] or os.devnull, True, False)
+        info.SetLaunchFlags(flags | (0 if SETTINGS["randomise"] else lldb.eLaunchFlagDisableASLR))
+        error = lldb.SBError()
+        self.target().Launch(info, error)
+        self.check(error)
+
+    def check(self, error):
+        if not error.Success():
+            raise RashomonError("lldb: %s" % error)
+
+    def say(self, text):
+        if self.result is not None:
+            self.result.AppendMessage(text)
+        else:
+            print(text)
+
+
+RASHOMON = RashomonSession(None, SETTINGS)
+
+
+def rashomon_command(debugger, line, context, result, _):
+    """`rashomon launch` starts the program; the others are those of the session."""
+    RASHOMON.debugger.result = result
+    was = debugger.GetAsync()
+    debugger.SetAsync(False)
+    try:
+        if line.split()[:1] == ["launch"]:
+            RASHOMON.debugger.launch(lldb.eLaunchFlagStopAtEntry if "--stop-at-entry" in line.split() else 0)
+        else:
+            RASHOMON.command(line)
+    except RashomonError as error:
+        result.SetError("rashomon: %s" % error)
+    finally:
+        debugger.SetAsync(was)
+        RASHOMON.debugger.result = None
+
+
+def rashomon_begins(frame, location, extra, _):
+    RASHOMON.begins()
+    return False
+
+
+class RashomonStops:
+    """Of each stop: whether it is one of ours, and then what to say and to select."""
+
+    def __init__(self, target, extra, _):
+        pass
+
+    def handle_stop(self, context, stream):
+        frame = context.GetThread().GetFrameAtIndex(0)
+        work = {"rashomon_finding_reached": RASHOMON.finding_reached, "rashomon_turn_reached": RASHOMON.turn_reached}
+        work = work.get(frame.GetFunctionName())
+        if work is not None:
+            RASHOMON.debugger.stream = stream
+            try:
+                work()
+            except RashomonError as error:
+                stream.Print("rashomon: %s\n" % error)
+        return True
+
+
+def __lldb_init_module(debugger, _):
+    RASHOMON.debugger = RashomonLldb(debugger)
+    module = __name__
+    for line in (
+        "command script add --overwrite --function %s.rashomon_command rashomon" % module,
+        "command alias run rashomon launch",
+        "command alias r rashomon launch",
+        "target stop-hook add --script-class %s.RashomonStops" % module,
+    ):
+        debugger.HandleCommand(line)
+    target = debugger.GetSelectedTarget()
+    target.BreakpointCreateByName("rashomon_finding_reached")
+    target.BreakpointCreateByName("rashomon_turn_reached")
+    begin = target.BreakpointCreateByName("rashomon_turns_begin")
+    begin.SetScriptCallbackFunction(module + ".rashomon_begins")
