@@ -1,6 +1,7 @@
 //! What debuggers see of a replay, and where they stop it: see [`rashomon_abi::debugged`].
 
 use crate::serial::replay::{self, AccessAt};
+use crate::system::sys;
 use crate::system::thread::Thread;
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -46,7 +47,9 @@ pub fn reached(thread: &Thread) {
 
 /// The thread has the turn and is about to use it.
 fn goes_on(thread: &Thread) {
-    at(word::HOLDER).store(thread.kernel_id.get() as u64, Relaxed);
+    // A new thread is given the turn before anything is known of it.
+    let id = Some(thread.kernel_id.get()).filter(|&id| id != 0).unwrap_or_else(sys::thread_id);
+    at(word::HOLDER).store(id as u64, Relaxed);
     if at(word::TURN).load(Relaxed) >= at(word::STOP).load(Relaxed) {
         at(word::STOP).store(u64::MAX, Relaxed);
         rashomon_turn_reached();

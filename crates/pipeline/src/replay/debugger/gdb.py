@@ -30,6 +30,10 @@ class RashomonGdb:
     def threads(self):
         return [RashomonGdbThread(one) for one in sorted(gdb.selected_inferior().threads(), key=lambda thread: thread.num)]
 
+    def stopped(self, threads):
+        here = gdb.selected_thread()
+        return next((thread for thread in threads if here and thread.number == here.num), None)
+
     def call(self, thread, name):
         thread.own.name = name
 
@@ -112,7 +116,8 @@ def rashomon_tell(work):
 def rashomon_stops(function, command):
     """The breakpoint that a user sees, and may delete."""
     one = gdb.Breakpoint(function)
-    one.commands = "silent\npython %s" % command
+    # Without a word from gdb an editor would not know why it stops.
+    one.commands = ("" if SETTINGS["editor"] else "silent\n") + "python %s" % command
 
 
 def rashomon_begin():

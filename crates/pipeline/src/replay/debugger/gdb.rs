@@ -17,13 +17,13 @@ const OF_THE_PROGRAM: [&str; 3] = [rashomon_abi::SESSION_VARIABLE, "LD_LIBRARY_P
 
 /// The script for a gdb that somebody else starts, in an environment of his own.
 pub(super) fn script(debugged: &Debugged<'_>) -> Result<PathBuf, PipelineError> {
-    write_script(debugged, SCRIPT, false, json!({ "environment": super::environment(debugged)? }))
+    write_script(debugged, SCRIPT, true, json!({ "environment": super::environment(debugged)? }))
 }
 
 /// gdb with the program's environment, as far as the program.
 pub(super) fn command(debugged: &Debugged<'_>, arguments: &[OsString]) -> Result<Command, PipelineError> {
     let none = Value::Array(Vec::new());
-    let script = write_script(debugged, SCRIPT, true, json!({ "environment": none }))?;
+    let script = write_script(debugged, SCRIPT, false, json!({ "environment": none }))?;
     let program = debugged.program;
     let mut gdb = in_its_folder("gdb", program);
     gdb.args(["-q", "-iex", "set debuginfod enabled off"]);

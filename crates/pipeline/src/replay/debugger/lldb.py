@@ -1,6 +1,5 @@
-# The session of session.py under lldb and lldb-dap, which import this before the program starts. More of `SETTINGS`: `program`,
-# `arguments`, `directory`, `environment` (what the program has beside lldb's own), `input` (a file, or null), `randomise`
-# (whether addresses are).
+# The session of session.py under lldb and lldb-dap, which import this before the program starts. More of `SETTINGS`:
+# `arguments`, `directory`, `environment` (what the program has beside lldb's own), `input` (a file, or null).
 
 import os
 
@@ -26,7 +25,12 @@ class RashomonLldb:
 
     def __init__(self, debugger):
         self.debugger = debugger
-        self.result = None
+        # Where to say something: of a command, of a stop.
+        self.result = self.stream = None
+        # The thread that stopped; thread and frame to show.
+        self.stop = self.shown = None
+        # Numbers of watchpoints.
+        self.watched = []
 
     def target(self):
         return self.debugger.GetSelectedTarget()
@@ -42,13 +46,26 @@ class RashomonLldb:
     def threads(self):
         return [RashomonLldbThread(one) for one in self.alive().threads]
 
+    def stopped(self, threads):
+        return next((thread for thread in threads if thread.kernel_id == self.stop.GetThreadID()), None)
+
     def call(self, thread, name):
         """lldb takes no names of threads from scripts."""
 
     def select(self, thread, frame):
+        self.shown = thread.own, frame.own if frame is not None else 0
         self.alive().SetSelectedThread(thread.own)
-        if frame is not None:
-            thread.own.SetSelectedFrame(frame.own)
+        thread.own.SetSelectedFrame(self.shown[1])
+
+    def settle(self):
+        """A command of ours brought the program here, and lldb has selected what it likes."""
+        if self.shown is not None and self.alive() and not self.debugger.GetAsync():
+            thread, frame = self.shown
+            self.alive().SetSelectedThread(thread)
+            thread.SetSelectedFrame(frame)
+            shown = lldb.SBCommandReturnObject()
+            self.debugger.GetCommandInterpreter().HandleCommand("frame select %d" % frame, shown)
+            self.say((shown.GetOutput() or "").rstrip())
 
     def place_of(self, symbol):
         for found in self.target().FindSymbols(symbol):
@@ -75,7 +92,14 @@ class RashomonLldb:
         one = self.target().WatchAddress(address, size, True, True, error)
         if not error.Success():
             raise RashomonError("cannot watch 0x%x: %s" % (address, error))
+        self.watched.append(one.GetID())
         self.say("Watchpoint %d: %d bytes at 0x%x" % (one.GetID(), size, address))
+
+    def watch_again(self):
+        """lldb disables them when a process ends."""
+        for one in (self.target().FindWatchpointByID(number) for number in self.watched):
+            if one.IsValid():
+                one.SetEnabled(True)
 
     def proceed(self):
         self.check(self.alive().Continue())
@@ -88,16 +112,22 @@ class RashomonLldb:
 
     def launch(self, flags):
         RASHOMON.prepare()
-        info = lldb.SBLaunchInfo(SETTINGS["arguments"])
+        info = self.target().GetLaunchInfo()
+        info.SetArguments(SETTINGS["arguments"], False)
         environment = lldb.SBEnvironment(self.target().GetEnvironment())
         for name, value in SETTINGS["environment"]:
             environment.Set(name, value, True)
         info.SetEnvironment(environment, False)
         info.SetWorkingDirectory(SETTINGS["directory"])
         info.AddOpenFileAction(0, SETTINGS["input"] or os.devnull, True, False)
-        info.SetLaunchFlags(flags | (0 if SETTINGS["randomise"] else lldb.eLaunchFlagDisableASLR))
+        info.SetLaunchFlags(info.GetLaunchFlags() | flags)
         error = lldb.SBError()
         self.target().Launch(info, error)
+        if not error.Success() and "personality" in str(error):
+            # A container may forbid to keep addresses where they are. No schedule depends on them.
+            info.SetLaunchFlags(info.GetLaunchFlags() & ~lldb.eLaunchFlagDisableASLR)
+            error = lldb.SBError()
+            self.target().Launch(info, error)
         self.check(error)
 
     def check(self, error):
@@ -107,8 +137,8 @@ class RashomonLldb:
     def say(self, text):
         if self.result is not None:
             self.result.AppendMessage(text)
-        else:
-            print(text)
+        elif self.stream is not None:
+            self.stream.Print(text + "\n")
 
 
 RASHOMON = RashomonSession(None, SETTINGS)
@@ -117,21 +147,21 @@ RASHOMON = RashomonSession(None, SETTINGS)
 def rashomon_command(debugger, line, context, result, _):
     """`rashomon launch` starts the program; the others are those of the session."""
     RASHOMON.debugger.result = result
-    was = debugger.GetAsync()
-    debugger.SetAsync(False)
     try:
+        RASHOMON.debugger.shown = None
         if line.split()[:1] == ["launch"]:
             RASHOMON.debugger.launch(lldb.eLaunchFlagStopAtEntry if "--stop-at-entry" in line.split() else 0)
         else:
             RASHOMON.command(line)
+        RASHOMON.debugger.settle()
     except RashomonError as error:
         result.SetError("rashomon: %s" % error)
     finally:
-        debugger.SetAsync(was)
         RASHOMON.debugger.result = None
 
 
 def rashomon_begins(frame, location, extra, _):
+    RASHOMON.debugger.watch_again()
     RASHOMON.begins()
     return False
 
@@ -143,15 +173,15 @@ class RashomonStops:
         pass
 
     def handle_stop(self, context, stream):
-        frame = context.GetThread().GetFrameAtIndex(0)
+        RASHOMON.debugger.stop, RASHOMON.debugger.stream = context.GetThread(), stream
+        function = context.GetThread().GetFrameAtIndex(0).GetFunctionName()
         work = {"rashomon_finding_reached": RASHOMON.finding_reached, "rashomon_turn_reached": RASHOMON.turn_reached}
-        work = work.get(frame.GetFunctionName())
-        if work is not None:
-            RASHOMON.debugger.stream = stream
+        if function in work:
             try:
-                work()
+                work[function]()
             except RashomonError as error:
-                stream.Print("rashomon: %s\n" % error)
+                RASHOMON.debugger.say("rashomon: %s" % error)
+        RASHOMON.debugger.stream = None
         return True
 
 
@@ -159,12 +189,14 @@ def __lldb_init_module(debugger, _):
     RASHOMON.debugger = RashomonLldb(debugger)
     module = __name__
     for line in (
-        "command script add --overwrite --function %s.rashomon_command rashomon" % module,
+        "command script add --overwrite --synchronicity current --function %s.rashomon_command rashomon" % module,
+        "command unalias run",
+        "command unalias r",
         "command alias run rashomon launch",
         "command alias r rashomon launch",
         "target stop-hook add --script-class %s.RashomonStops" % module,
     ):
-        debugger.HandleCommand(line)
+        debugger.GetCommandInterpreter().HandleCommand(line, lldb.SBCommandReturnObject())
     target = debugger.GetSelectedTarget()
     target.BreakpointCreateByName("rashomon_finding_reached")
     target.BreakpointCreateByName("rashomon_turn_reached")

@@ -30,8 +30,8 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// The script. `prepared`: the first execution has its session.
-pub(super) fn script(debugged: &Debugged<'_>, prepared: bool) -> Result<PathBuf, PipelineError> {
+/// The script. `editor`: for lldb-dap.
+pub(super) fn script(debugged: &Debugged<'_>, editor: bool) -> Result<PathBuf, PipelineError> {
     let program = debugged.program;
     let arguments = program.arguments.iter().map(|argument| unicode(argument)).collect::<Result<Vec<_>, _>>()?;
     let more = json!({
@@ -39,9 +39,8 @@ pub(super) fn script(debugged: &Debugged<'_>, prepared: bool) -> Result<PathBuf,
         "directory": unicode(program.directory.as_os_str())?,
         "environment": super::environment(debugged)?,
         "input": input(debugged.forcing).map(|path| unicode(path.as_os_str())).transpose()?,
-        "randomise": program.randomise_addresses,
     });
-    write_script(debugged, SCRIPT, prepared, more)
+    write_script(debugged, SCRIPT, editor, more)
 }
 
 /// The command of lldb that loads a script.
@@ -55,7 +54,7 @@ pub(super) fn command(debugged: &Debugged<'_>, arguments: &[OsString]) -> Result
     let Some(lldb) = find("lldb") else {
         return Err(PipelineError::NoDebugger { name: "lldb", option: "--lldb" });
     };
-    let import = import(&script(debugged, true)?)?;
+    let import = import(&script(debugged, false)?)?;
     let mut lldb = in_its_folder(lldb, debugged.program);
     lldb.args(["-o", &import, "-o", "rashomon launch"]).args(arguments).arg("-f").arg(&debugged.program.executable);
     Ok(lldb)

@@ -97,9 +97,9 @@ pub fn turns(finding: &Finding) -> Option<usize> {
     schedule.map(|schedule| schedule.turns.len())
 }
 
-/// Writes a debugger's script beside the session. `prepared`: the first execution has its session. `more`: what this debugger
-/// has to know besides.
-fn write_script(debugged: &Debugged<'_>, (name, own): (&str, &str), prepared: bool, more: Value) -> Result<PathBuf, PipelineError> {
+/// Writes a debugger's script beside the session. `editor`: an editor starts the program, each time anew; otherwise the first
+/// execution has its session. `more`: what this debugger has to know besides.
+fn write_script(debugged: &Debugged<'_>, (name, own): (&str, &str), editor: bool, more: Value) -> Result<PathBuf, PipelineError> {
     let sides = debugged.finding.sides.iter().map(|side| {
         // As a stack in memory has them: where calls return to.
         let calls = side.stack.iter().filter_map(|frame| Some((&frame.module, frame.offset.checked_add(1)?)));
@@ -115,7 +115,8 @@ fn write_script(debugged: &Debugged<'_>, (name, own): (&str, &str), prepared: bo
         },
         "stop": debugged.stop,
         "prepare": again,
-        "prepared": prepared,
+        "prepared": !editor,
+        "editor": editor,
     });
     if let (Some(settings), Value::Object(more)) = (settings.as_object_mut(), more) {
         settings.extend(more);

@@ -9,6 +9,7 @@
 #   stop       the turn to stop at in each execution, or null
 #   prepare    the command that makes the program's session, and restores its world
 #   prepared   whether that was done for the first execution
+#   editor     whether an editor starts the program
 
 import subprocess
 
@@ -38,7 +39,7 @@ class RashomonFrame:
 
     def is_users(self):
         """Whether it has a source that is not ours and not of the system."""
-        system = self.path.startswith(("/usr/", "/rustc/", "./")) or "/rustlib/src/" in self.path
+        system = self.path.startswith(("/usr/", "/rustc/", "./", "../")) or "/rustlib/src/" in self.path
         return self.path != "" and not system and not self.is_ours()
 
     def place(self):
@@ -48,7 +49,7 @@ class RashomonFrame:
 
 def rashomon_is_ours(name):
     name = name or ""
-    return name.startswith(("rashomon_", "__tsan_", "__interceptor_")) or name in ("start_thread", "clone", "clone3")
+    return name.startswith(("rashomon_", "__tsan_", "__interceptor_")) or name in ("start_thread", "clone", "clone3", "__clone3")
 
 
 def rashomon_users_frame(frames):
@@ -119,7 +120,7 @@ def rashomon_watches(address, count):
 
 class RashomonSession:
     """The debugger has: its `name`; `process()`, the process's number or 0; `threads()`, with `number`, `kernel_id` and
-    `frames()`, which gives `RashomonFrame`s; `call(thread, name)`; `select(thread, frame)`; `place_of(symbol)` or None;
+    `frames()`, which gives `RashomonFrame`s; `stopped(threads)`, which of them came to a breakpoint; `call(thread, name)`; `select(thread, frame)`; `place_of(symbol)` or None;
     `read(address, bytes)`, `write(address, bytes)`; `watch(address, size)`; `proceed()`; `restart()`; `say(text)`."""
 
     def __init__(self, debugger, settings):
@@ -154,6 +155,8 @@ class RashomonSession:
 
     def finding_reached(self):
         self.reached = True
+        if self.has_turns():
+            self.set_word("STOP", RASHOMON_NEVER)
         self.look()
         threads = self.debugger.threads()
         stacks = {thread.number: [frame.pc for frame in thread.frames()] for thread in threads}
@@ -161,15 +164,15 @@ class RashomonSession:
         self.names.update((thread, self.settings["sides"][side]["name"]) for side, thread in self.sides.items())
         self.debugger.say("rashomon: the finding has come about")
         self.say_threads([thread for thread in threads if thread.number in self.sides.values()], self.action_of)
-        here = self.current(threads)
+        here = self.debugger.stopped(threads)
         shown = [thread for thread in threads if thread.number in self.sides.values()]
         self.name_and_show(threads, here if here in shown or not shown else shown[0])
 
     def turn_reached(self):
         self.look()
         threads = self.debugger.threads()
-        here = self.current(threads)
-        self.debugger.say("rashomon: %s, of %s" % (self.turn_words(), self.name_of(here) if here else "no thread"))
+        here = self.debugger.stopped(threads)
+        self.debugger.say("rashomon: %s, in %s" % (self.turn_words(), self.name_of(here) if here else "no thread"))
         self.name_and_show(threads, here)
 
     def look(self):
@@ -212,7 +215,13 @@ class RashomonSession:
         if self.debugger.process():
             self.look()
         self.stop = rashomon_turn_of(text, self.turn)
-        self.debugger.restart()
+        if not self.settings["editor"]:
+            self.debugger.restart()
+        elif self.debugger.name == "lldb":
+            self.debugger.say("rashomon: restart the program in the editor, and it stops there")
+        else:
+            again = "rashomon replay ... --vscode --back-to %d" % self.stop
+            raise RashomonError("the editor starts gdb anew: let `%s` make a configuration for it" % again)
 
     def watch(self):
         self.running()
@@ -240,7 +249,7 @@ class RashomonSession:
             raise RashomonError("the program is not running: `run` starts it")
 
     def turn_words(self):
-        return "turn %d (the schedule has %d)" % (self.turn, self.settings["turns"])
+        return "after %d turn%s (the schedule has %d)" % (self.turn, "" if self.turn == 1 else "s", self.settings["turns"])
 
     def word(self, name):
         return int.from_bytes(self.debugger.read(self.place_of_word(name), 8), "little")
@@ -254,16 +263,11 @@ class RashomonSession:
             raise RashomonError("the program's runtime has no `rashomon_debugged`: link it again with this version")
         return place + 8 * self.settings["words"][name]
 
-    def current(self, threads):
-        """Who has the turn, or who was caught last."""
-        holder = self.word("HOLDER")
-        return next((thread for thread in threads if thread.kernel_id == holder), threads[0] if threads else None)
-
     def is_named(self, thread):
         return thread.number == 1 or thread.number in self.names
 
     def name_of(self, thread):
-        first = "main thread" if thread.number == 1 else "a thread without a name in the report"
+        first = "main thread" if thread.number == 1 else "another thread"
         return self.names.get(thread.number, first)
 
     def say_threads(self, threads, words):
@@ -276,7 +280,7 @@ class RashomonSession:
 
     def doing_of(self, thread):
         frame = rashomon_users_frame(thread.frames())
-        words = [frame.place() if frame else "the runtime"]
+        words = [frame.place() if frame else "in the runtime"]
         if self.has_turns() and thread.kernel_id == self.word("HOLDER"):
             words.append("has the turn")
         if self.reached and thread.number in self.sides.values():

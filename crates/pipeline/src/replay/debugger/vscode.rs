@@ -3,7 +3,8 @@
 //!
 //! An editor starts the program as often as it likes: the debugger's script has the session made each time, by the tool.
 
-use super::{Debugged, gdb, input, lldb, unicode};
+use super::lldb::{find, import, script as lldb_script};
+use super::{Debugged, gdb, input, unicode};
 use crate::error::PipelineError;
 use serde_json::{Value, json};
 
@@ -18,15 +19,19 @@ pub fn launch_json(debugged: &Debugged<'_>) -> Result<Value, PipelineError> {
         Some(turn) => format!("{id}, turn {turn}"),
         None => id.to_string(),
     };
-    let lldb = json!({
+    let mut lldb = json!({
         "name": format!("{name} (lldb)"),
         "type": "lldb-dap",
         "request": "launch",
         "program": executable,
         "cwd": directory,
-        "preRunCommands": [lldb::import(&lldb::script(debugged, false)?)?],
+        "preRunCommands": [import(&lldb_script(debugged, true)?)?],
         "launchCommands": ["rashomon launch --stop-at-entry"],
     });
+    // Debian's is called lldb-dap-19, and the editor looks for lldb-dap.
+    if let Some(adapter) = find("lldb-dap") {
+        lldb["debugAdapterExecutable"] = unicode(adapter.as_os_str())?.into();
+    }
     let script = gdb::script(debugged)?;
     // gdb has a shell start the program.
     let mut arguments: Vec<String> =
