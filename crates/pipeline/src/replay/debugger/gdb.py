@@ -98,6 +98,11 @@ class RashomonCommand(gdb.Command):
         return [one for one in ("threads", "step-turn", "back-to", "watch") if one.startswith(word or text)]
 
 
+class RashomonStop(gdb.Breakpoint):
+    def stop(self):
+        return not ("finding" in self.location and RASHOMON.passes_finding())
+
+
 class RashomonBegin(gdb.Breakpoint):
     """Sets where to stop; the program goes on."""
 
@@ -115,7 +120,7 @@ def rashomon_tell(work):
 
 def rashomon_stops(function, command):
     """The breakpoint that a user sees, and may delete."""
-    one = gdb.Breakpoint(function)
+    one = RashomonStop(function)
     # Without a word from gdb an editor would not know why it stops.
     one.commands = ("" if SETTINGS["editor"] else "silent\n") + "python %s" % command
 

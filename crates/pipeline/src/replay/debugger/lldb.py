@@ -29,6 +29,8 @@ class RashomonLldb:
         self.result = self.stream = None
         # The thread that stopped; thread and frame to show.
         self.stop = self.shown = None
+        # The process that has its session, in an editor.
+        self.loaded = None
         # Numbers of watchpoints.
         self.watched = []
 
@@ -108,20 +110,22 @@ class RashomonLldb:
         process = self.alive()
         if process:
             self.check(process.Kill())
-        self.launch(0)
+        self.launch()
 
-    def launch(self, flags):
-        RASHOMON.prepare()
-        info = self.target().GetLaunchInfo()
+    def launch_info(self, target):
+        info = target.GetLaunchInfo()
         info.SetArguments(SETTINGS["arguments"], False)
-        environment = lldb.SBEnvironment(self.target().GetEnvironment())
+        environment = lldb.SBEnvironment(target.GetEnvironment())
         for name, value in SETTINGS["environment"]:
             environment.Set(name, value, True)
         info.SetEnvironment(environment, False)
         info.SetWorkingDirectory(SETTINGS["directory"])
         info.AddOpenFileAction(0, SETTINGS["input"] or os.devnull, True, False)
-        info.SetLaunchFlags(info.GetLaunchFlags() | flags)
-        error = lldb.SBError()
+        return info
+
+    def launch(self):
+        RASHOMON.prepare()
+        info, error = self.launch_info(self.target()), lldb.SBError()
         self.target().Launch(info, error)
         if not error.Success() and "personality" in str(error):
             # A container may forbid to keep addresses where they are. No schedule depends on them.
@@ -150,7 +154,7 @@ def rashomon_command(debugger, line, context, result, _):
     try:
         RASHOMON.debugger.shown = None
         if line.split()[:1] == ["launch"]:
-            RASHOMON.debugger.launch(lldb.eLaunchFlagStopAtEntry if "--stop-at-entry" in line.split() else 0)
+            RASHOMON.debugger.launch()
         else:
             RASHOMON.command(line)
         RASHOMON.debugger.settle()
@@ -158,6 +162,20 @@ def rashomon_command(debugger, line, context, result, _):
         result.SetError("rashomon: %s" % error)
     finally:
         RASHOMON.debugger.result = None
+
+
+def rashomon_is_loaded(frame, location, extra, _):
+    """An editor started the program, and the loader is at work. Whether to stop there."""
+    process = frame.GetThread().GetProcess().GetProcessID()
+    if process == RASHOMON.debugger.loaded:
+        return False
+    RASHOMON.debugger.loaded = process
+    try:
+        RASHOMON.prepare()
+    except RashomonError as error:
+        print("rashomon: the program was not prepared and must not go on: %s" % error)
+        return True
+    return False
 
 
 def rashomon_begins(frame, location, extra, _):
@@ -176,6 +194,8 @@ class RashomonStops:
         RASHOMON.debugger.stop, RASHOMON.debugger.stream = context.GetThread(), stream
         function = context.GetThread().GetFrameAtIndex(0).GetFunctionName()
         work = {"rashomon_finding_reached": RASHOMON.finding_reached, "rashomon_turn_reached": RASHOMON.turn_reached}
+        if function == "rashomon_finding_reached" and RASHOMON.passes_finding():
+            return False
         if function in work:
             try:
                 work[function]()
@@ -202,3 +222,8 @@ def __lldb_init_module(debugger, _):
     target.BreakpointCreateByName("rashomon_turn_reached")
     begin = target.BreakpointCreateByName("rashomon_turns_begin")
     begin.SetScriptCallbackFunction(module + ".rashomon_begins")
+    if SETTINGS["editor"]:
+        # lldb-dap does not tell before it starts a program again. The loader calls this before any code of the program.
+        loaded = target.BreakpointCreateByName("_dl_debug_state")
+        loaded.SetScriptCallbackFunction(module + ".rashomon_is_loaded")
+        target.SetLaunchInfo(RASHOMON.debugger.launch_info(target))

@@ -130,16 +130,19 @@ class RashomonSession:
         self.stop = None
         self.turn = 0
         self.reached = False
-        # By the debugger's numbers, which are the same in each replay of a schedule.
+        # The turn at which it is, once that is known, and whether the execution is to go on there, to a later turn.
+        self.found_at = None
+        self.passes = False
+        # By the debugger's numbers of threads, which are the same in each replay of a schedule; and those by the sides.
         self.names = {}
         self.sides = {}
 
     # Before and at the beginning of an execution.
 
     def prepare(self):
-        self.reached, self.turn, self.sides = False, 0, {}
+        self.reached, self.turn = False, 0
         if not self.has_turns():
-            self.names = {}
+            self.names, self.sides = {}, {}
         if self.fresh:
             self.fresh = False
             return
@@ -149,15 +152,22 @@ class RashomonSession:
 
     def begins(self):
         stop, self.stop = self.settings["stop"] if self.stop is None else self.stop, None
+        self.passes = stop is not None and self.found_at is not None and stop > self.found_at
         self.set_word("STOP", RASHOMON_NEVER if stop is None else stop)
 
     # Where it stops.
 
+    def passes_finding(self):
+        """Whether the execution goes on at the finding."""
+        self.reached = self.reached or self.passes
+        return self.passes
+
     def finding_reached(self):
         self.reached = True
-        if self.has_turns():
-            self.set_word("STOP", RASHOMON_NEVER)
         self.look()
+        self.found_at = self.turn
+        if self.has_turns() and self.word("STOP") <= self.turn:
+            self.set_word("STOP", RASHOMON_NEVER)
         threads = self.debugger.threads()
         stacks = {thread.number: [frame.pc for frame in thread.frames()] for thread in threads}
         self.sides = rashomon_sides_of(stacks, self.settings["sides"], rashomon_bases(self.debugger.process()))

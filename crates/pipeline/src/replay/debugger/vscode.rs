@@ -26,7 +26,6 @@ pub fn launch_json(debugged: &Debugged<'_>) -> Result<Value, PipelineError> {
         "program": executable,
         "cwd": directory,
         "preRunCommands": [import(&lldb_script(debugged, true)?)?],
-        "launchCommands": ["rashomon launch --stop-at-entry"],
     });
     // Debian's is called lldb-dap-19, and the editor looks for lldb-dap.
     if let Some(adapter) = find("lldb-dap") {
