@@ -12,7 +12,9 @@
 use crate::record::recorder;
 use crate::serial::clock::{self, NEVER};
 use crate::serial::policy;
-use crate::serial::{cancellation, deadlock, debugged, elastic, endless, explore, linger, points, replay, snapshot, standstill, watchdog};
+use crate::serial::{
+    cancellation, deadlock, debugged, elastic, endless, explore, linger, points, replay, snapshot, standstill, watchdog,
+};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, QUANTUM, Runtime, State, Thread, known};

@@ -103,13 +103,7 @@ fn again(ui: Ui, finding: &str, options: &ReplayOptions) -> Result<Exit> {
 }
 
 /// The recorded schedule itself, enforced. Exit code 0 if the program did not leave it.
-fn recording(
-    ui: Ui,
-    store: Option<PathBuf>,
-    output: Option<PathBuf>,
-    timeout: Option<Duration>,
-    trust: bool,
-) -> Result<Exit> {
+fn recording(ui: Ui, store: Option<PathBuf>, output: Option<PathBuf>, timeout: Option<Duration>, trust: bool) -> Result<Exit> {
     end_children_on_interruption();
     let store = open_store(store.as_deref())?;
     store.use_together()?;

@@ -118,7 +118,8 @@ fn gdb_goes_back_to_a_turn_and_all_is_as_it_was() {
 #[test]
 fn lldb_goes_back_to_a_turn_and_all_is_as_it_was() {
     if lldb_works(&Place::new()) {
-        let run = "run = lambda line: (lldb.debugger.GetCommandInterpreter().HandleCommand(line, r), print(r.GetOutput().strip()))";
+        let run =
+            "run = lambda line: (lldb.debugger.GetCommandInterpreter().HandleCommand(line, r), print(r.GetOutput().strip()))";
         let values = "print('steps=' + ' x='.join(lldb.target.FindFirstGlobalVariable(n).GetValue() for n in ('steps', 'x')))";
         goes_back("--lldb", &format!("script r = lldb.SBCommandReturnObject(); {run}; _ = run('rashomon threads'); {values}"));
     }
@@ -160,7 +161,9 @@ fn a_debugger_that_is_missing_and_turns_that_are_not_there() {
     let mut command = place.tool(&["replay", "--store", "store", &id, "--lldb"]);
     command.env("PATH", place.path("empty"));
     place.run(command).expect(125, &["lldb is not installed", "replay without --lldb"]);
-    place.rashomon(&["replay", "--store", "store", &id, "--gdb", "--back-to", "1000000"]).expect(125, &["--back-to takes one of 0 to"]);
+    place
+        .rashomon(&["replay", "--store", "store", &id, "--gdb", "--back-to", "1000000"])
+        .expect(125, &["--back-to takes one of 0 to"]);
     place.rashomon(&["replay", "--store", "store", &id, "--back-to", "1"]).expect(2, &["--gdb"]);
 }
 
@@ -261,7 +264,8 @@ impl Adapter {
     fn ask(&mut self, command: &str, arguments: &Value) -> Value {
         self.send(command, arguments);
         let number = self.sent;
-        self.talk.wait(command, |said| (said["type"] == "response" && said["request_seq"] == number).then(|| said["body"].clone()))
+        self.talk
+            .wait(command, |said| (said["type"] == "response" && said["request_seq"] == number).then(|| said["body"].clone()))
     }
 
     /// The thread that came to a breakpoint.
@@ -289,7 +293,8 @@ fn an_editor_stops_at_the_finding_by_dap_and_starts_again() {
     }
     let id = race_of(&place);
     let launch = configuration(&place, &[&id], "lldb-dap");
-    let mut adapter = Adapter::start(launch["debugAdapterExecutable"].as_str().expect("lldb-dap is beside lldb"), &place.path(""));
+    let mut adapter =
+        Adapter::start(launch["debugAdapterExecutable"].as_str().expect("lldb-dap is beside lldb"), &place.path(""));
     adapter.ask("initialize", &json!({ "adapterID": "lldb-dap" }));
     adapter.send("launch", &launch);
     adapter.talk.wait("initialized", |said| (said["event"] == "initialized").then_some(()));

@@ -120,8 +120,9 @@ def rashomon_watches(address, count):
 
 class RashomonSession:
     """The debugger has: its `name`; `process()`, the process's number or 0; `threads()`, with `number`, `kernel_id` and
-    `frames()`, which gives `RashomonFrame`s; `stopped(threads)`, which of them came to a breakpoint; `call(thread, name)`; `select(thread, frame)`; `place_of(symbol)` or None;
-    `read(address, bytes)`, `write(address, bytes)`; `watch(address, size)`; `proceed()`; `restart()`; `say(text)`."""
+    `frames()`, which gives `RashomonFrame`s; `stopped(threads)`, which of them came to a breakpoint; `call(thread, name)`;
+    `select(thread, frame)`; `place_of(symbol)` or None; `read(address, bytes)`, `write(address, bytes)`; `watch(address, size)`;
+    `proceed()`; `restart()`; `say(text)`."""
 
     def __init__(self, debugger, settings):
         self.debugger, self.settings = debugger, settings
@@ -282,7 +283,8 @@ class RashomonSession:
 
     def say_threads(self, threads, words):
         for thread in threads:
-            self.debugger.say("%s (%s's thread %d): %s" % (self.name_of(thread), self.debugger.name, thread.number, words(thread)))
+            known = self.name_of(thread), self.debugger.name, thread.number, words(thread)
+            self.debugger.say("%s (%s's thread %d): %s" % known)
 
     def action_of(self, thread):
         side = next(side for side, number in self.sides.items() if number == thread.number)
