@@ -1,14 +1,15 @@
-//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debugger, a linker, make, and Python's
+//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debuggers, a linker, make, and Python's
 //! venv, into which tests install a server from PyPI. Installed on Debian when we may.
 
 use std::process::{Command, Stdio};
 
-const NEEDED: [&str; 13] = [
+const NEEDED: [&str; 14] = [
     "clang-19",
     "libclang-rt-19-dev",
     "llvm-19-dev",
     "lld-19",
     "gdb",
+    "lldb-19",
     "gcc",
     "g++",
     "make",

@@ -11,6 +11,7 @@
 pub mod compress;
 pub mod control;
 pub mod counted;
+pub mod debugged;
 pub mod deep;
 pub mod enforced;
 pub mod exploration;

@@ -9,6 +9,7 @@ mod detect;
 mod examples;
 mod merge;
 mod queue;
+mod replay;
 mod report;
 mod run;
 mod search;
@@ -24,6 +25,7 @@ pub use csp::{CspCommand, PredictEngine, SelectionOptions};
 pub use detect::{DetectOptions, Detector};
 pub use merge::MergeOptions;
 pub use queue::{QueueOptions, WorkerOptions};
+pub use replay::ReplayOptions;
 use report::formats;
 pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show, report_file};
 pub use run::{CallsName, FilterOptions, RunOptions, TrustOptions};
@@ -241,36 +243,7 @@ pub enum Command {
     },
     /// Make a finding happen again. Exit code 0 if the same happened, 1 if not.
     #[command(after_help = examples::REPLAY)]
-    Replay {
-        /// The finding's id, or the beginning of it.
-        #[arg(required_unless_present = "recording")]
-        finding: Option<String>,
-        /// Replay the first recording of this store instead of a finding. Default store: the latest.
-        #[arg(long, value_name = "STORE", num_args = 0..=1, conflicts_with_all = ["finding", "store", "gdb", "times"])]
-        recording: Option<Option<PathBuf>>,
-        /// With --recording: record the replay into this folder.
-        #[arg(long, short, value_name = "DIR", requires = "recording")]
-        output: Option<PathBuf>,
-        /// The store with the finding. Default: the latest.
-        #[arg(long, value_name = "DIR")]
-        store: Option<PathBuf>,
-        /// Run under gdb and stop where the finding happens.
-        #[arg(long)]
-        gdb: bool,
-        /// Replay N times, and say how many showed the finding.
-        #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "gdb")]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-        times: u32,
-        /// Seconds after which one execution is ended. Default: 10 times the recorded execution, plus 5.
-        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-        timeout: Option<Duration>,
-        /// Run the store's program although the store was not recorded by you on this machine.
-        #[arg(long)]
-        trust: bool,
-        /// Further arguments for gdb, such as `-batch -ex 'thread apply all bt'`.
-        #[arg(last = true, value_name = "GDB ARGUMENTS", requires = "gdb", allow_hyphen_values = true)]
-        gdb_arguments: Vec<OsString>,
-    },
+    Replay(ReplayOptions),
     /// Shorten the schedule of a finding, and name the order of operations that it depends on.
     ///
     /// For every finding that has a schedule: those that `check`, `confirm`, `witness` or `explore` proved. Each shorter schedule
@@ -423,7 +396,7 @@ impl Command {
                 | Self::Explore { .. }
                 | Self::Witness { .. }
                 | Self::Confirm { .. }
-                | Self::Replay { .. }
+                | Self::Replay(_)
                 | Self::Minimise { .. }
                 | Self::Worker(_)
                 | Self::Csp { command: CspCommand::Enforce { .. } }
@@ -474,11 +447,13 @@ mod tests {
     }
 
     #[test]
-    fn gdb_arguments_are_passed_on() {
-        let line = ["rashomon", "replay", "race-1", "--gdb", "--", "-batch", "-ex", "bt"];
-        match Arguments::try_parse_from(line).unwrap().command {
-            Command::Replay { gdb: true, gdb_arguments, .. } => assert_eq!(gdb_arguments, ["-batch", "-ex", "bt"]),
-            other => panic!("{other:?}"),
+    fn a_debuggers_arguments_are_passed_on() {
+        for debugger in ["--gdb", "--lldb"] {
+            let line = ["rashomon", "replay", "race-1", debugger, "--", "-batch", "-o", "bt"];
+            match Arguments::try_parse_from(line).unwrap().command {
+                Command::Replay(options) => assert_eq!(options.debugger_arguments, ["-batch", "-o", "bt"]),
+                other => panic!("{other:?}"),
+            }
         }
     }
 

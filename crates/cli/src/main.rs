@@ -159,13 +159,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Confirm { trace, trust, engine, libraries, confirm, report } => {
             commands::confirm::confirm(ui, trace, (&libraries, trust), (engine, &confirm), &report)
         }
-        Command::Replay { finding: None, recording, output, timeout, trust, .. } => {
-            commands::replay::recording(ui, recording.flatten(), output, timeout, trust)
-        }
-        Command::Replay { finding: Some(finding), store, gdb, times, timeout, trust, gdb_arguments, .. } => {
-            let request = commands::replay::Request { finding, store, times, timeout, trust };
-            if gdb { commands::replay::in_gdb(ui, &request, &gdb_arguments) } else { commands::replay::replay(ui, &request) }
-        }
+        Command::Replay(options) => commands::replay::replay(ui, options),
         Command::Minimise { finding, store, executions, budget, timeout, trust } => {
             commands::minimise::minimise(ui, &finding, store.as_deref(), (executions, budget), timeout, trust)
         }

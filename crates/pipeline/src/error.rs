@@ -44,8 +44,10 @@ pub enum PipelineError {
         path = path.display()
     )]
     NotBegun { path: PathBuf },
-    #[error("gdb is not installed; install it, or replay without --gdb")]
-    NoDebugger,
+    #[error("{name} is not installed, or not in PATH; install it, or replay without {option}")]
+    NoDebugger { name: &'static str, option: &'static str },
+    #[error("`{text}` is not Unicode: scripts for debuggers cannot name it")]
+    NotUnicode { text: String },
     #[error("there was no time to {what}; a larger --budget gives more")]
     OutOfTime { what: &'static str },
     #[error(transparent)]

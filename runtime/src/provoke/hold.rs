@@ -252,7 +252,7 @@ fn meet(runtime: &Runtime, access: &AccessAt) -> bool {
     file::log(log::RAN, 0, descriptor, thread.number.get());
     file::log(log::END, state::CAUGHT, descriptor, WHO.load(Relaxed) - 1);
     if config::word(field::AFTER) == after::CONTINUE {
-        reached();
+        reached((ADDRESS.load(Relaxed), BYTES.load(Relaxed)), (access.address, access.bytes));
     }
     let order = config::word(field::FIRST);
     let number = HOLD.load(Relaxed);

@@ -22,7 +22,7 @@ mod others;
 
 use crate::detect;
 use crate::record::recorder;
-use crate::serial::replay;
+use crate::serial::debugged;
 use crate::serial::replay::AccessAt;
 use crate::system::thread::{Runtime, Thread};
 use crate::system::tls::{Call, Hot};
@@ -294,7 +294,8 @@ pub extern "C" fn rashomon_thread_id(identity: u64) {
     }
 }
 
-/// The access stood at, for debuggers.
-fn reached() {
-    replay::rashomon_finding_reached();
+/// Two threads stand at accesses of these addresses and sizes: for debuggers.
+fn reached(held: (u64, u64), arrived: (u64, u64)) {
+    debugged::meet_in(held, arrived);
+    debugged::rashomon_finding_reached();
 }

@@ -1,6 +1,7 @@
 //! The goal of a schedule: who stands at it, and what comes of it when the turns are done.
 
 use crate::record::recorder;
+use crate::serial::debugged::{self, rashomon_finding_reached};
 use crate::serial::replay::{conflict, current_index, over};
 use crate::serial::{elastic, named, shutdown};
 use crate::system::thread::{Thread, known};
@@ -45,6 +46,9 @@ pub fn turns_done() {
                     say_goal_reached(known(number));
                 }
             }
+            if met {
+                debugged::meet(&first, &second);
+            }
             conclude(if met { outcome::CO_ENABLED } else { outcome::NO_OVERLAP }, a as u64, b as u64);
         }
         goal::DEADLOCK if elastic::asked() => {
@@ -85,12 +89,4 @@ pub fn conclude(result: u64, a: u64, b: u64) {
     } else {
         shutdown::stop();
     }
-}
-
-/// Debuggers break here: what was to be shown has just happened.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub extern "C" fn rashomon_finding_reached() {
-    // SAFETY: nothing happens; the call must not be folded away.
-    unsafe { core::arch::asm!("nop", options(nomem, nostack)) };
 }

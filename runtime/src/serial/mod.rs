@@ -9,6 +9,7 @@ pub mod calls;
 pub mod cancellation;
 pub mod clock;
 pub mod deadlock;
+pub mod debugged;
 pub mod elastic;
 pub mod endless;
 pub mod exploration;

@@ -7,10 +7,10 @@
 use crate::serial::clock::{self, NEVER};
 use crate::serial::elastic::{self, Arrival};
 use crate::serial::goals::{begin_to_hold, is_goal, turns_done};
-pub use crate::serial::goals::{conclude, rashomon_finding_reached, say_goal_reached};
+pub use crate::serial::goals::{conclude, say_goal_reached};
 pub use crate::serial::named::{allocated, appeared, schedule_index};
 use crate::serial::sched::{self, LOCK, WaitFor, Wake};
-use crate::serial::{arrivals, named, shutdown};
+use crate::serial::{arrivals, debugged, named, shutdown};
 use crate::system::thread::{NO_THREAD, Runtime, State, Thread, current_number, known};
 use crate::system::{config, header, modules};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
@@ -292,6 +292,7 @@ fn reached(thread: &Thread, access: AccessAt) {
     }
     advance();
     sched::reload_quantum(thread);
+    debugged::reached(thread);
 }
 
 /// The current turn is over.
@@ -299,6 +300,7 @@ fn advance() {
     let next = current_index() + 1;
     TURN.store(next as u32, Release);
     header::set(field::TURNS_DONE, next as u64);
+    debugged::over(next);
     if next >= turns() {
         turns_done();
     }

@@ -12,7 +12,9 @@
 use crate::record::recorder;
 use crate::serial::clock::{self, NEVER};
 use crate::serial::policy;
-use crate::serial::{cancellation, deadlock, elastic, endless, explore, linger, points, replay, snapshot, standstill, watchdog};
+use crate::serial::{
+    cancellation, deadlock, debugged, elastic, endless, explore, linger, points, replay, snapshot, standstill, watchdog,
+};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, QUANTUM, Runtime, State, Thread, known};
@@ -86,6 +88,7 @@ pub fn begin(thread: &Thread) {
         CURRENT.store(thread.number.get(), Release);
         LAST.store(thread.number.get(), Relaxed);
     });
+    debugged::begin(thread);
 }
 
 /// A forked child has this thread only.
@@ -157,7 +160,8 @@ pub fn arrive(thread: &Thread) {
             }
         });
         wait_for_turn(thread);
-        LAST.store(thread.number.get(), Relaxed);
+        let switched = LAST.swap(thread.number.get(), Relaxed) != thread.number.get();
+        debugged::given(thread, switched);
     }
 }
 
@@ -251,6 +255,7 @@ pub fn pass_on(thread: &Thread, others: bool) {
         recorder::turn(thread);
     }
     reload_quantum(thread);
+    debugged::given(thread, switched);
 }
 
 /// [`pass_on`] for a schedule: the lock is taken, the thread can run.
@@ -332,9 +337,10 @@ pub fn come_back(thread: &Thread) {
     }
     LOCK.unlock();
     wait_for_turn(thread);
-    LAST.store(thread.number.get(), Relaxed);
+    let switched = LAST.swap(thread.number.get(), Relaxed) != thread.number.get();
     recorder::turn(thread);
     reload_quantum(thread);
+    debugged::given(thread, switched);
 }
 
 /// The thread cannot go on until what it waits for may be there. It may also come back without any reason. Serial mode only.

@@ -16,7 +16,7 @@ Maintainer: MAINTAINER
 Installed-Size: SIZE
 Depends: DEPENDS
 Recommends: gcc, libc6-dev
-Suggests: g++, gdb, cargo, cmake, bash-completion
+Suggests: g++, gdb, lldb, cargo, cmake, bash-completion
 Section: devel
 Priority: optional
 Description: proves data races and deadlocks by re-execution

@@ -67,6 +67,8 @@ Examples:
   rashomon replay race-1ce68bfe
   rashomon replay race-1c --times 20
   rashomon replay race-1ce68bfe --gdb -- -batch -ex 'thread apply all bt'
+  rashomon replay race-1ce68bfe --lldb --back-to 3
+  rashomon replay race-1ce68bfe --vscode > .vscode/launch.json
   rashomon replay --recording .rashomon/1-program --output again";
 
 pub const MINIMISE: &str = "\

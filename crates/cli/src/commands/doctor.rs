@@ -8,6 +8,7 @@ use crate::terminal::print;
 use crate::wrapper::Language;
 use anyhow::Result;
 use rashomon_pipeline::analyse::modules::{is_instrumented, is_synchronisation};
+use rashomon_pipeline::replay::debugger::lldb;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -55,6 +56,13 @@ fn tools(out: &mut String) {
         let found = version_of(program).unwrap_or_else(|| "not found".into());
         let _ = writeln!(out, "{what:<17} {program}: {found}");
     }
+    let found = match lldb::find("lldb") {
+        Some(path) => path.to_str().and_then(version_of).unwrap_or_else(|| format!("{} does not start", path.display())),
+        None => "not found (replay --lldb needs it)".into(),
+    };
+    let _ = writeln!(out, "{:<17} lldb: {found}", "debugger");
+    let found = lldb::find("lldb-dap").map_or_else(|| "not found (replay --vscode)".into(), |path| path.display().to_string());
+    let _ = writeln!(out, "{:<17} lldb-dap: {found}", "for editors");
 }
 
 /// What `cc --deep` needs. Nothing else does.
@@ -81,9 +89,9 @@ fn machine(out: &mut String) {
     };
     let _ = writeln!(out, "ASLR              {aslr}");
     let ptrace = match read("/proc/sys/kernel/yama/ptrace_scope").as_deref() {
-        None | Some("0" | "1") => "allowed for children, as gdb needs",
-        Some("2") => "for administrators only: replay --gdb needs them",
-        Some(_) => "forbidden: replay --gdb will not work",
+        None | Some("0" | "1") => "allowed for children, as gdb and lldb need",
+        Some("2") => "for administrators only: debuggers of replay need them",
+        Some(_) => "forbidden: replay --gdb and --lldb will not work",
     };
     let _ = writeln!(out, "ptrace            {ptrace}");
     let personality = if Command::new("setarch").args(["-R", "true"]).output().is_ok_and(|output| output.status.success()) {

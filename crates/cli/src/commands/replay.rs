@@ -1,30 +1,21 @@
-//! `rashomon replay`: a stored finding happens again, alone or under gdb.
+//! `rashomon replay`: a stored finding happens again, alone or under a debugger.
 
 use super::trust::run_that_may;
 use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, program_of, settings_of};
-use crate::arguments::ConfirmOptions;
+use crate::arguments::{ConfirmOptions, ReplayOptions};
 use crate::exit::Exit;
 use crate::terminal::{print, say};
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use rashomon_event::Finding;
 use rashomon_pipeline::findings::failure::crash_of;
 use rashomon_pipeline::program::{Forcing, Program};
 use rashomon_pipeline::replay as pipeline;
-use rashomon_pipeline::replay::debugger::under_gdb;
+use rashomon_pipeline::replay::debugger::{self, Debugged, Debugger, lldb, vscode};
 use rashomon_pipeline::store::surroundings::Surroundings;
 use rashomon_pipeline::{Binaries, Job, Store};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tempfile::TempDir;
-
-pub struct Request {
-    pub finding: String,
-    pub store: Option<PathBuf>,
-    pub times: u32,
-    pub timeout: Option<Duration>,
-    pub trust: bool,
-}
 
 /// What may explain that an execution was not the same again.
 fn hint(then: &Surroundings) {
@@ -35,56 +26,72 @@ fn hint(then: &Surroundings) {
 
 struct Found {
     /// In use as long as this is there.
-    #[expect(dead_code, reason = "held for its lock")]
     store: Store,
     finding: Finding,
     program: Program,
     surroundings: Surroundings,
     forcing: Forcing,
-    #[expect(dead_code, reason = "goes away with us")]
-    folder: TempDir,
-    session: PathBuf,
 }
 
-fn find(ui: Ui, request: &Request) -> Result<Found> {
-    let store = open_store(request.store.as_deref())?;
-    let finding = store.finding(&request.finding)?;
+fn find(ui: Ui, finding: &str, options: &ReplayOptions) -> Result<Found> {
+    let store = open_store(options.store.as_deref())?;
+    let finding = store.finding(finding)?;
     // Said before anything else: a schedule for another binary explains every other failure.
     if pipeline::provocation_of(&finding)?.is_none() {
         pipeline::schedule_of(&finding)?;
     }
     store.use_together()?;
-    let (run, _) = run_that_may(ui, &store, request.trust)?;
+    let (run, _) = run_that_may(ui, &store, options.trust)?;
     let program = program_of(&run)?;
-    let options = ConfirmOptions { forced_timeout: request.timeout, ..NOTHING_FORCED };
-    let settings = settings_of(&run, &options)?;
+    let confirm = ConfirmOptions { forced_timeout: options.timeout, ..NOTHING_FORCED };
+    let settings = settings_of(&run, &confirm)?;
     let forcing = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() }.forcing(&run);
-    let folder = store.temporary("replay")?;
-    let session = folder.path().join("session");
-    Ok(Found { store, finding, program, surroundings: run.surroundings, forcing, folder, session })
+    Ok(Found { store, finding, program, surroundings: run.surroundings, forcing })
 }
 
-pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
+/// What the options say.
+pub fn replay(ui: Ui, options: ReplayOptions) -> Result<Exit> {
+    let Some(finding) = options.finding.as_deref() else {
+        return recording(ui, options.recording.flatten(), options.output, options.timeout, options.trust);
+    };
+    match options {
+        ReplayOptions { gdb: true, .. } => under(ui, finding, &options, Debugger::Gdb),
+        ReplayOptions { lldb: true, .. } => under(ui, finding, &options, Debugger::Lldb),
+        ReplayOptions { vscode: true, .. } => in_an_editor(ui, finding, &options),
+        ReplayOptions { prepare: Some(ref session), .. } => {
+            end_children_on_interruption();
+            let Found { program, finding, forcing, .. } = &find(ui, finding, &options)?;
+            debugger::prepare_again(program, finding, session, forcing)?;
+            Ok(Exit::Success)
+        }
+        _ => again(ui, finding, &options),
+    }
+}
+
+/// As often as asked for.
+fn again(ui: Ui, finding: &str, options: &ReplayOptions) -> Result<Exit> {
     end_children_on_interruption();
-    let found = find(ui, request)?;
+    let found = find(ui, finding, options)?;
+    let folder = found.store.temporary("replay")?;
+    let session = &folder.path().join("session");
     let symbols = Binaries::new();
     let mut all = true;
-    for number in 1..=request.times {
+    for number in 1..=options.times {
         let (words, same) = match &found.finding.provocation {
-            Some(provocation) => match pipeline::provoke_again(&found.program, provocation, &found.session, &found.forcing)? {
+            Some(provocation) => match pipeline::provoke_again(&found.program, provocation, session, &found.forcing)? {
                 Some(executions) => (format!("both threads stood at their accesses (execution {executions})"), true),
                 None => ("the accesses did not meet".to_owned(), false),
             },
             None => {
-                let Found { program, finding, session, forcing, .. } = &found;
+                let Found { program, finding, forcing, .. } = &found;
                 let (attempt, same) = pipeline::replay(program, finding, session, forcing, &symbols)?;
-                let crash = crash_of(&found.session).map(|crash| format!("; the kernel said: {crash}"));
+                let crash = crash_of(session).map(|crash| format!("; the kernel said: {crash}"));
                 (format!("{}{}", attempt.outcome, crash.unwrap_or_default()), same)
             }
         };
         all &= same;
         if !ui.quiet {
-            let which = if request.times > 1 { format!(" {number} of {}", request.times) } else { String::new() };
+            let which = if options.times > 1 { format!(" {number} of {}", options.times) } else { String::new() };
             let verdict = if same { "again" } else { "not again" };
             print(&format!("{}: replay{which}: {verdict}: {words}\n", found.finding.id))?;
         }
@@ -96,13 +103,7 @@ pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
 }
 
 /// The recorded schedule itself, enforced. Exit code 0 if the program did not leave it.
-pub fn recording(
-    ui: Ui,
-    store: Option<PathBuf>,
-    output: Option<PathBuf>,
-    timeout: Option<Duration>,
-    trust: bool,
-) -> Result<Exit> {
+fn recording(ui: Ui, store: Option<PathBuf>, output: Option<PathBuf>, timeout: Option<Duration>, trust: bool) -> Result<Exit> {
     end_children_on_interruption();
     let store = open_store(store.as_deref())?;
     store.use_together()?;
@@ -134,10 +135,58 @@ pub fn recording(
     Ok(if attempt.outcome.is_orderly() { Exit::Success } else { Exit::Different })
 }
 
-pub fn in_gdb(ui: Ui, request: &Request, arguments: &[OsString]) -> Result<Exit> {
-    // Keys go to gdb, which is in our process group; it decides what an interruption means.
+/// How a debugger has the session of its next execution made. `trusted`: what the store names may run, as was said before.
+fn again_command(found: &Found, trusted: bool, session: &Path) -> Result<Vec<OsString>> {
+    let tool = std::env::current_exe().context("cannot find the tool's own program")?;
+    let store = std::path::absolute(found.store.path()).context("cannot find the working directory")?;
+    let mut line: Vec<OsString> = vec![tool.into(), "--quiet".into(), "replay".into(), found.finding.id.as_str().into()];
+    line.extend(["--store".into(), store.into(), "--prepare".into(), session.into()]);
+    line.extend(trusted.then(|| "--trust".into()));
+    Ok(line)
+}
+
+/// Whether the turn is one at which a debugger can stop.
+fn check_turn(found: &Found, options: &ReplayOptions) -> Result<()> {
+    let Some(turn) = options.back_to else { return Ok(()) };
+    match debugger::turns(&found.finding) {
+        None => bail!("{} is replayed with threads in parallel, which take no turns: do without --back-to", found.finding.id),
+        Some(turns) if turn > turns as u64 => {
+            bail!("the schedule of {} has {turns} turns: --back-to takes one of 0 to {turns}", found.finding.id)
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn under(ui: Ui, finding: &str, options: &ReplayOptions, which: Debugger) -> Result<Exit> {
+    // Keys go to the debugger, which is in our process group; it decides what an interruption means.
     let _ = ctrlc::set_handler(|| {});
-    let found = find(ui, request)?;
-    let status = under_gdb(&found.program, &found.finding, &found.session, &found.forcing, arguments)?;
+    let found = find(ui, finding, options)?;
+    check_turn(&found, options)?;
+    let folder = found.store.temporary("replay")?;
+    let session = std::path::absolute(folder.path().join("session")).context("cannot find the working directory")?;
+    let again = again_command(&found, true, &session)?;
+    let Found { program, finding, forcing, .. } = &found;
+    let debugged = Debugged { program, finding, forcing, session: &session, again: &again, stop: options.back_to };
+    let status = debugger::under(which, &debugged, &options.debugger_arguments)?;
     Ok(if status.success() { Exit::Success } else { Exit::Different })
+}
+
+fn in_an_editor(ui: Ui, finding: &str, options: &ReplayOptions) -> Result<Exit> {
+    let found = find(ui, finding, options)?;
+    check_turn(&found, options)?;
+    if found.program.client.is_some() {
+        bail!("{} needs the client of its program, which an editor does not start: take --gdb or --lldb", found.finding.id);
+    }
+    let folder = found.store.for_editors(&found.finding.id);
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let session = std::path::absolute(folder.join("session")).context("cannot find the working directory")?;
+    let again = again_command(&found, options.trust, &session)?;
+    let Found { program, finding, forcing, .. } = &found;
+    let debugged = Debugged { program, finding, forcing, session: &session, again: &again, stop: options.back_to };
+    let text = serde_json::to_string_pretty(&vscode::launch_json(&debugged)?)?;
+    print(&format!("{text}\n"))?;
+    if lldb::find("lldb-dap").is_none() {
+        say!("hint: lldb-dap is not in PATH, which the first configuration needs");
+    }
+    Ok(Exit::Success)
 }

@@ -20,6 +20,7 @@ mod constructors;
 mod csp;
 mod ctest;
 mod deadlocks;
+mod debuggers;
 mod deep;
 mod demotion;
 mod detect;

@@ -164,6 +164,21 @@ pub fn gdb_works(place: &Place) -> bool {
     works
 }
 
+/// The same of lldb, under whichever of these names it is there.
+pub fn lldb_works(place: &Place) -> bool {
+    let version = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|said| said.status.success());
+    let Some(lldb) = ["lldb", "lldb-19"].into_iter().find(version) else {
+        skipped("lldb is not installed");
+        return false;
+    };
+    let ended = place.run(place.command(lldb, &["--no-lldbinit", "-b", "-o", "run", "true"]));
+    let works = ended.out.contains("exited with status = 0");
+    if !works {
+        skipped("lldb cannot run programs here");
+    }
+    works
+}
+
 pub struct Place {
     folder: TempDir,
     commands: AtomicU64,

@@ -50,6 +50,7 @@ const SUMMARY_FILE: &str = "summary.json";
 const FINDINGS: &str = "findings";
 const PROOFS: &str = "proofs";
 const SCRATCH: &str = "scratch";
+const EDITORS: &str = "editors";
 /// Folders of these names are a command's own, and left over where it was killed.
 const TEMPORARY: [&str; 2] = ["replay-", "minimise-"];
 const FINDING_FORMAT: &str = "rashomon-finding";
@@ -196,6 +197,11 @@ impl Store {
             let _ = self.folder.remove_all(name);
         }
         Ok(())
+    }
+
+    /// For editors that start the program under a debugger: the folder of a finding's executions and of scripts.
+    pub fn for_editors(&self, id: &FindingId) -> PathBuf {
+        self.path.join(EDITORS).join(id.as_str())
     }
 
     /// The same, beside others that want no more.
