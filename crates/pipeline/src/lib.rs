@@ -21,6 +21,7 @@ pub mod provoke;
 pub mod record;
 pub mod replay;
 pub mod store;
+pub mod timeline;
 pub mod trace;
 pub mod witness;
 
