@@ -2,6 +2,7 @@
 
 use crate::commands::trace::loaded_until;
 use rashomon_event::{Deadline, Finding};
+use rashomon_pipeline::findings::compose::Composer;
 use rashomon_pipeline::timeline::Drawing;
 use rashomon_pipeline::{Binaries, Store};
 use rashomon_report::timeline::Timelines;
@@ -36,7 +37,9 @@ fn timelines(store: &Store, findings: &[&Finding], recordings: u32, deadline: De
             break;
         }
         let Ok(loaded) = loaded_until(&store.recording(number), deadline) else { continue };
-        let drawing = Drawing::of(&loaded, &symbols);
+        // Nothing is planned, so the quantum does not matter.
+        let composer = Composer::new(&loaded, &symbols, 0);
+        let drawing = Drawing::of(&composer);
         for finding in left.into_iter().take_while(|_| !deadline.is_over()) {
             if let Some(timeline) = drawing.around(finding) {
                 timelines.recorded.insert(finding.id.clone(), timeline);
@@ -45,11 +48,6 @@ fn timelines(store: &Store, findings: &[&Finding], recordings: u32, deadline: De
         if number == 0 && !deadline.is_over() {
             let all: Vec<Finding> = findings.iter().copied().cloned().collect();
             timelines.whole = Some(drawing.whole(&all));
-        }
-    }
-    for finding in findings.iter().filter(|finding| store.has_proof(&finding.id)).take_while(|_| !deadline.is_over()) {
-        if let Ok(loaded) = loaded_until(&store.proof(&finding.id), deadline) {
-            timelines.forced.insert(finding.id.clone(), Drawing::of(&loaded, &symbols).to_its_end(finding));
         }
     }
     timelines

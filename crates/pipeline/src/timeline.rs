@@ -12,7 +12,6 @@ use crate::findings::symbols::Symbols;
 use crate::perfetto::flows::Latest;
 use rashomon_event::{Access, Address, ContextId, Event, EventIndex, EventKind, Finding, Frame, SiteId, Trace};
 use rashomon_report::timeline::{Moment, Timeline};
-use rashomon_trace::LoadedTrace;
 use std::collections::HashMap;
 
 /// Moments of a timeline of one finding at most, and of these behind the finding's accesses.
@@ -30,14 +29,13 @@ struct Found {
 }
 
 /// An execution that timelines are drawn of.
-pub struct Drawing<'a, S: ?Sized> {
-    composer: Composer<'a, S>,
+pub struct Drawing<'c, 'a, S: ?Sized> {
+    composer: &'c Composer<'a, S>,
 }
 
-impl<'a, S: Symbols + ?Sized> Drawing<'a, S> {
-    pub fn of(loaded: &'a LoadedTrace, symbols: &'a S) -> Self {
-        // Nothing is planned, so the quantum does not matter.
-        Self { composer: Composer::new(loaded, symbols, 0) }
+impl<'c, 'a, S: Symbols + ?Sized> Drawing<'c, 'a, S> {
+    pub const fn of(composer: &'c Composer<'a, S>) -> Self {
+        Self { composer }
     }
 
     /// The recording around the accesses of a finding. `None`: they are not in it.
@@ -45,8 +43,11 @@ impl<'a, S: Symbols + ?Sized> Drawing<'a, S> {
         let all = self.moments(std::slice::from_ref(finding));
         let (_, last) = closest(&all)?;
         let to = all.len().min(last + 1 + BEHIND);
-        let from = to.saturating_sub(AROUND);
-        Some(self.drawn(&all, from, to))
+        let mut timeline = self.drawn(&all, to.saturating_sub(AROUND), to);
+        if to == all.len() {
+            self.stand(&mut timeline);
+        }
+        Some(timeline)
     }
 
     /// The execution that showed a finding, to where it shows it.
@@ -59,9 +60,7 @@ impl<'a, S: Symbols + ?Sized> Drawing<'a, S> {
             _ => all.len(),
         };
         let mut timeline = self.drawn(&all, to.saturating_sub(AROUND), to);
-        if stands {
-            self.stand(&mut timeline);
-        }
+        self.stand(&mut timeline);
         timeline
     }
 
@@ -102,7 +101,7 @@ impl<'a, S: Symbols + ?Sized> Drawing<'a, S> {
     }
 
     fn drawn(&self, all: &[Found], from: usize, to: usize) -> Timeline {
-        let mut pen = Pen::new(&self.composer);
+        let mut pen = Pen::new(self.composer);
         let shown = &all[from..to];
         let begin = shown.first().map_or(EventIndex(u32::MAX), |found| found.index);
         let mut next = shown.iter().peekable();
@@ -129,8 +128,8 @@ impl<'a, S: Symbols + ?Sized> Drawing<'a, S> {
         for side in goals.chain(self.composer.blocked_sides()) {
             let thread = number_of(&mut timeline.threads, &side.thread);
             timeline.held_before.resize(timeline.threads.len(), 0);
-            let moments = timeline.moments.iter().rev();
-            let holds = moments.clone().find(|moment| moment.thread == thread).map(|moment| moment.holds);
+            let last = timeline.moments.iter().rev().find(|moment| moment.thread == thread);
+            let holds = last.map(|moment| moment.holds);
             let holds = holds.unwrap_or_else(|| timeline.held_before[thread as usize]);
             let place = Frame::best_known(&side.stack).cloned().map(|frame| {
                 timeline.places.push(frame);
@@ -270,7 +269,9 @@ impl<'c, 'a, S: Symbols + ?Sized> Pen<'c, 'a, S> {
         let (timeline, composer) = (&mut self.timeline, self.composer);
         *self.places.entry((event.site, event.context)).or_insert_with(|| {
             let stack = composer.describer.stack(event.site, event.context);
-            timeline.places.push(Frame::best_known(&stack)?.clone());
+            // What the runtime says of itself has no place.
+            let place = Frame::best_known(&stack).filter(|frame| frame.module != "??")?;
+            timeline.places.push(place.clone());
             Some(timeline.places.len() as u32 - 1)
         })
     }

@@ -135,14 +135,12 @@ fn article(finding: &Finding, number: usize, options: &Options) -> Markup {
 }
 
 fn body(finding: &Finding, options: &Options) -> Markup {
-    // What came of the orders has its own heading.
-    let is_of_orders = |text: &str| finding.harm.is_some() && is_of_orders(text);
     html! {
         div.sides { @for side in &finding.sides { (of_side(side, options)) } }
         (executions(finding, options))
-        @if let Some(harm) = finding.harm {
-            h3 { "What each order of the two accesses did" }
-            p { (harm_words(harm)) }
+        @if finding.harm.is_some() || finding.notes.iter().any(|note| is_of_orders(note)) {
+            h3 { "What the other order did" }
+            @if let Some(harm) = finding.harm { p { (harm_words(harm)) } }
             @for note in finding.notes.iter().filter(|note| is_of_orders(note)) { p { (clean(note)) } }
         }
         h3 { "Why it is sure" }
@@ -204,13 +202,14 @@ fn excerpt(frame: &Frame, excerpts: &Excerpts, folder: &str) -> Markup {
 
 /// Whether a phrase or a note tells what came of the orders of two accesses.
 fn is_of_orders(note: &str) -> bool {
-    ["consequence: ", "with the access of ", "either access first"].iter().any(|start| note.starts_with(start))
+    const STARTS: [&str; 4] = ["consequence: ", "with the access of ", "either access first", "interleaved so the program "];
+    STARTS.iter().any(|start| note.starts_with(start))
 }
 
 /// The recorded execution beside the one that was forced, or else the schedule that would show it.
 fn executions(finding: &Finding, options: &Options) -> Markup {
     let recorded = options.timelines.recorded.get(&finding.id);
-    let forced = options.timelines.forced.get(&finding.id);
+    let forced = finding.forced.as_deref();
     html! {
         @if recorded.is_some() || forced.is_some() {
             div.executions {
