@@ -1,7 +1,7 @@
 //! Executions as timelines of a report: what orders threads, and the accesses of a finding.
 //!
-//! **Moments** are the synchronisation of all threads, atomic accesses too, and accesses at the places of the finding. Other plain
-//! accesses are left out, and so are operations that order nothing.
+//! **Moments** are the synchronisation of all threads, atomic accesses too, and accesses at the places of the finding. Other
+//! plain accesses are left out, and so are operations that order nothing.
 //!
 //! **The accesses of a finding** are told by thread and place, as the finding has them; no event numbers are kept with findings.
 //! Of several executions of a place by its thread those are taken that are closest to the other side's.

@@ -3,8 +3,8 @@
 //! that makes it happen again.
 //!
 //! What the page shows works without its script, but for findings behind the first two hundred and for the whole recording. The
-//! script filters findings, steps through executions and copies commands. So that thousands of findings or a million events do not
-//! slow the page down, these stand as text in it, which the script makes elements of where they are looked at.
+//! script filters findings, steps through executions and copies commands. So that thousands of findings or a million events do
+//! not slow the page down, these stand as text in it, which the script makes elements of where they are looked at.
 
 mod timelines;
 
@@ -13,7 +13,8 @@ use crate::order::by_importance;
 use crate::place;
 use crate::sources::Excerpts;
 use crate::summary::RunSummary;
-use crate::text::{clean, exit_words, frame_words, harm_words, kind_name, phrases, place_words, result_of, thread_words, verdict_words};
+use crate::text::{clean, exit_words, frame_words, harm_words, kind_name, phrases};
+use crate::text::{place_words, result_of, thread_words, verdict_words};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rashomon_event::finding::{Origin, Step};
 use rashomon_event::{Finding, Frame, Side, Verdict, counted};
@@ -212,6 +213,10 @@ fn executions(finding: &Finding, options: &Options) -> Markup {
     let forced = finding.forced.as_deref();
     html! {
         @if recorded.is_some() || forced.is_some() {
+            p.left.legend {
+                "A lane for each thread, thick while the thread holds a lock. Dots are what it does, red ones what the finding "
+                "is about. An arrow comes from the thread after whose event this one comes."
+            }
             div.executions {
                 @if let Some(recorded) = recorded {
                     section { h3 { "Recorded execution" } (timeline(recorded, "Recorded execution", &options.folder)) }

@@ -24,7 +24,7 @@ pub fn timeline(timeline: &Timeline, about: &str, folder: &str) -> Markup {
             button type="button" data-step="previous" { "Previous" } " "
             button type="button" data-step="next" { "Next" } " "
             button type="button" data-step="finding" { "To the finding" }
-            p.state role="status" {}
+            p.state role="status" { "Arrow keys step through it, Enter goes to what the finding is about." }
         }
         div.lanes {
             table.timeline style=(lanes_style(timeline)) tabindex="0" aria-label={ (about) "; arrow keys step through it" } {

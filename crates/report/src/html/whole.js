@@ -1,6 +1,6 @@
 "use strict";
 
-// The whole recording: rows of one height, of which those in sight are drawn. Its numbers are read in parts, and kept for a while.
+// The whole recording: rows of one height, of which those in sight are drawn. Its numbers are read in parts.
 {
   const HEIGHT = 28;
   const KEPT = 8;
@@ -88,6 +88,7 @@
     box.setAttribute("aria-label", "The whole recording; arrow keys step through it");
     box.setAttribute("aria-rowcount", names.moments);
     box.style.setProperty("--lanes", names.threads.length);
+    box.style.height = `min(30rem, ${names.moments * HEIGHT + 20}px)`;
     const all = element("div", "all", "", box);
     all.setAttribute("role", "rowgroup");
     all.style.height = `${names.moments * HEIGHT}px`;

@@ -1,7 +1,7 @@
 // Opens HTML reports in headless Chromium, and prints what was found: one JSON object, a list of bars.
 //
-// node check.mjs CONFIGURATION, a file of JSON: `chromium` (the program), `goldens` and `results` (folders), `renew` (write goldens
-// instead of comparing) and `pages`, a list of `name`, `file` and `kind` ("finding", "many" or "long").
+// node check.mjs CONFIGURATION, a file of JSON: `chromium` (the program), `goldens` and `results` (folders), `renew` (write
+// goldens instead of comparing) and `pages`, a list of `name`, `file` and `kind` ("finding", "many" or "long").
 import { readFile } from "node:fs/promises";
 import puppeteer from "puppeteer-core";
 import { accessible } from "./accessible.mjs";

@@ -58,7 +58,8 @@ async function searched(page, faults) {
     filter.dispatchEvent(new Event("input"));
   });
   const isWhole = (words) => document.getElementById("count").textContent === words;
-  await page.waitForFunction(isWhole, { timeout: 60_000 }, `${all} of ${all} findings`).catch(() => faults.push("not all come back"));
+  const whole = `${all} of ${all} findings`;
+  await page.waitForFunction(isWhole, { timeout: 60_000 }, whole).catch(() => faults.push("not all come back"));
   for (let part = 1; part <= 10; part += 1) {
     await page.evaluate((part) => scrollTo(0, (document.documentElement.scrollHeight * part) / 10), part);
     await idle(page);

@@ -18,8 +18,9 @@ export async function drawn(page) {
       const all = [...document.querySelectorAll(`table.timeline ${selector}`)];
       counts[what] = all.length;
       const bare = all.filter((one) => {
-        const box = one.getBoundingClientRect();
-        return pseudo ? !extent(one, pseudo) : box.width === 0 || box.height + parseFloat(getComputedStyle(one).borderTopWidth) === 0;
+        if (pseudo) return !extent(one, pseudo);
+        const { width, height } = one.getBoundingClientRect();
+        return width === 0 || height === 0;
       });
       if (!all.length) faults.push(`no ${what}`);
       if (bare.length) faults.push(`${bare.length} ${what} without an extent`);
