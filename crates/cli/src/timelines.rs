@@ -5,13 +5,11 @@ use rashomon_event::{Deadline, Finding};
 use rashomon_pipeline::findings::compose::Composer;
 use rashomon_pipeline::timeline::Drawing;
 use rashomon_pipeline::{Binaries, Store};
-use rashomon_report::timeline::Timelines;
+use rashomon_report::timeline::{DRAWN, Timelines};
 use rashomon_report::{Format, Options, Report, by_importance};
 use std::path::Path;
 use std::time::Duration;
 
-/// Findings that have timelines: the first of the report. Each is an execution to be read.
-const FINDINGS: usize = 20;
 /// Recordings of a store in which accesses are looked for.
 const RECORDINGS: u32 = 4;
 /// What is not read in this time is not shown.
@@ -23,7 +21,7 @@ pub fn with_timelines(format: &dyn Format, report: Report<'_>, look: Options) ->
         return look;
     }
     let Ok(store) = Store::open(Path::new(&report.run.store)) else { return look };
-    let findings: Vec<&Finding> = by_importance(report.findings, look.shown).into_iter().take(FINDINGS).collect();
+    let findings: Vec<&Finding> = by_importance(report.findings, look.shown).into_iter().take(DRAWN).collect();
     let timelines = timelines(&store, &findings, report.run.recordings, Deadline::within(TIME));
     Options { timelines, ..look }
 }

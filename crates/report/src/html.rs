@@ -2,9 +2,9 @@
 //! the recorded and the forced execution with a lane for each thread, what came of either order, why it is sure, and the command
 //! that makes it happen again.
 //!
-//! What the page shows works without its script, but for findings behind the first two hundred and for the whole recording. The
-//! script filters findings, steps through executions and copies commands. So that thousands of findings or a million events do
-//! not slow the page down, these stand as text in it, which the script makes elements of where they are looked at.
+//! What the page shows works without its script, but for the whole recording. The script filters findings, steps through
+//! executions and copies commands. So that thousands of findings or a million events do not slow the page down, these stand as
+//! text in it where scripts run, and become elements when they are looked at.
 
 mod timelines;
 
@@ -16,6 +16,7 @@ use crate::summary::RunSummary;
 use crate::text::{clean, exit_words, frame_words, harm_words, kind_name, phrases};
 use crate::text::{place_words, result_of, thread_words, verdict_words};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use crate::timeline::DRAWN;
 use rashomon_event::finding::{Origin, Step};
 use rashomon_event::{Finding, Frame, Side, Verdict, counted};
 use timelines::timeline;
@@ -26,7 +27,7 @@ const SCRIPT: &str = include_str!("html/page.js");
 const WHOLE: &str = include_str!("html/whole.js");
 /// Findings that are unfolded when the page opens.
 const UNFOLDED: usize = 10;
-/// Findings that are elements when the page opens. Those behind stand as text in it: elements take a browser much longer to read.
+/// Findings that are elements when the page opens. Those behind stand as text in it, which a browser reads much faster.
 const ELEMENTS: usize = 200;
 
 /// The format for browsers.
@@ -125,20 +126,20 @@ fn article(finding: &Finding, number: usize, options: &Options) -> Markup {
                     span.subject { (clean(&finding.subject)) }
                 }
                 @if number < ELEMENTS {
-                    (body(finding, options))
+                    (body(finding, number, options))
                 } @else {
-                    // All text in it is escaped, so no tag in it ends the script.
-                    script.body type="text/html" { (body(finding, options)) }
+                    // Text where scripts run, elements where they do not.
+                    noscript.body { (body(finding, number, options)) }
                 }
             }
         }
     }
 }
 
-fn body(finding: &Finding, options: &Options) -> Markup {
+fn body(finding: &Finding, number: usize, options: &Options) -> Markup {
     html! {
         div.sides { @for side in &finding.sides { (of_side(side, options)) } }
-        (executions(finding, options))
+        (executions(finding, number, options))
         @if finding.harm.is_some() || finding.notes.iter().any(|note| is_of_orders(note)) {
             h3 { "What the other order did" }
             @if let Some(harm) = finding.harm { p { (harm_words(harm)) } }
@@ -208,9 +209,9 @@ fn is_of_orders(note: &str) -> bool {
 }
 
 /// The recorded execution beside the one that was forced, or else the schedule that would show it.
-fn executions(finding: &Finding, options: &Options) -> Markup {
+fn executions(finding: &Finding, number: usize, options: &Options) -> Markup {
     let recorded = options.timelines.recorded.get(&finding.id);
-    let forced = finding.forced.as_deref();
+    let forced = finding.forced.as_deref().filter(|_| number < DRAWN);
     html! {
         @if recorded.is_some() || forced.is_some() {
             p.left.legend {

@@ -5,6 +5,9 @@ use rashomon_event::FindingId;
 pub use rashomon_event::timeline::{Moment, Timeline};
 use std::collections::BTreeMap;
 
+/// Findings whose executions are drawn: the first of a report. Of those behind, the schedule is told.
+pub const DRAWN: usize = 20;
+
 /// The timelines of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timelines {

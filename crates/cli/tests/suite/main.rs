@@ -67,6 +67,7 @@ mod servers;
 mod spent_budgets;
 mod test_cases;
 mod thread_storage;
+mod timelines;
 mod trace_files;
 mod unseen_calls;
 mod unseen_choices;

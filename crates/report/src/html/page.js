@@ -15,14 +15,14 @@ const slice = () => {
 
 // Findings behind the first stand as text in the page, and become elements when they are unfolded.
 const textOf = (article) => {
-  const body = article.querySelector("script.body");
+  const body = article.querySelector("noscript.body");
   if (!body) return article.textContent;
   const template = document.createElement("template");
   template.innerHTML = body.textContent;
   return `${article.textContent} ${template.content.textContent}`;
 };
 const unpack = (details) => {
-  const body = details.querySelector(":scope > script.body");
+  const body = details.querySelector(":scope > noscript.body");
   if (!body) return;
   body.insertAdjacentHTML("afterend", body.textContent);
   body.remove();
@@ -150,6 +150,6 @@ unfold();
 // What is folded is printed, too, but for findings that stand as text.
 addEventListener("beforeprint", () => {
   for (const details of document.querySelectorAll("article details")) {
-    if (!details.querySelector(":scope > script.body")) details.open = true;
+    if (!details.querySelector(":scope > noscript.body")) details.open = true;
   }
 });

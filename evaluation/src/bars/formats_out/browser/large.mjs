@@ -24,6 +24,12 @@ export async function answers(opened, kind) {
     longest: Math.max(0, ...window.tasks.splice(0).map(([, duration]) => duration)),
   }));
   const faults = [];
+  // What is to say that there was no long task has to see one.
+  await page.evaluate(() => { for (const end = performance.now() + 100; performance.now() < end;); });
+  await idle(page);
+  if (!(await page.evaluate(() => window.tasks.splice(0).some(([, duration]) => duration >= 100)))) {
+    faults.push("a task of 100 ms is not seen");
+  }
   await (kind === "many" ? searched(page, faults) : stepped(page, faults));
   await idle(page);
   const longest = await page.evaluate(() => Math.max(0, ...window.tasks.map(([, duration]) => duration)));
