@@ -5,6 +5,7 @@ Prints what was read as one line, and ends with 1 and the faults where the reade
 
 import json
 import sys
+import unicodedata
 
 
 def perfetto(path):
@@ -96,8 +97,9 @@ def printed(path, wanted):
     import pypdf
 
     pages = pypdf.PdfReader(path).pages
-    # Lines break anywhere on paper.
-    text = "".join("".join(page.extract_text() for page in pages).split())
+    # Lines break anywhere on paper, and letters are joined.
+    text = unicodedata.normalize("NFKC", "".join(page.extract_text() for page in pages))
+    text = "".join(text.split())
     with open(wanted) as file:
         lines = [line.strip() for line in file if line.strip()]
     faults = [f"not on paper: {line}" for line in lines if "".join(line.split()) not in text]

@@ -75,12 +75,16 @@ async function finding(browser, { name, file }) {
 }
 
 async function large(browser, { name, file, kind }) {
-  const measured = await answers((options) => opened(browser, { file, ...options }), kind);
-  for (const { title, limit, value, unit } of measured.figures) {
-    bar(`${name}: ${title} (at most ${limit} ${unit})`, value <= limit, `${Math.round(value)} ${unit}`);
+  const once = () => answers((options) => opened(browser, { file, ...options }), kind);
+  // Other programs can only make it slower.
+  const [measured, again] = [await once(), await once()];
+  for (const [number, { title, limit, value, unit }] of measured.figures.entries()) {
+    const least = Math.min(value, again.figures[number].value);
+    bar(`${name}: ${title} (at most ${limit} ${unit})`, least <= limit, `${Math.round(least)} ${unit}`);
   }
-  bar(`${name}: what is asked for is shown`, !measured.faults.length, list(measured.faults));
-  bar(`${name}: no error, and nothing asked for but the file`, !measured.wrong.length, list(measured.wrong));
+  const [faults, wrong] = [[...measured.faults, ...again.faults], [...measured.wrong, ...again.wrong]];
+  bar(`${name}: what is asked for is shown`, !faults.length, list(faults));
+  bar(`${name}: no error, and nothing asked for but the file`, !wrong.length, list(wrong));
 }
 
 const list = (faults) => (faults.length ? `${faults.length}: ${[...new Set(faults)].join("; ")}` : "none");

@@ -5,7 +5,7 @@ import pixelmatch from "pixelmatch";
 import { PNG } from "pngjs";
 
 /** Pixels of the screen that become one, in both directions. */
-const SMALLER = 8;
+const SMALLER = 10;
 /** Difference of colour from which a pixel counts, of 1; and the share of pixels that may differ. */
 const THRESHOLD = 0.12;
 const MOST = 0.02;

@@ -25,7 +25,7 @@ export async function answers(opened, kind) {
   }));
   const faults = [];
   // What is to say that there was no long task has to see one.
-  await page.evaluate(() => { for (const end = performance.now() + 100; performance.now() < end;); });
+  await acted(page, () => { for (const end = performance.now() + 100; performance.now() < end;); });
   await idle(page);
   if (!(await page.evaluate(() => window.tasks.splice(0).some(([, duration]) => duration >= 100)))) {
     faults.push("a task of 100 ms is not seen");
@@ -46,6 +46,10 @@ export async function answers(opened, kind) {
 /** Until the page has nothing to do: observers of tasks are told behind them. */
 const idle = (page) => page.evaluate(() => new Promise((resolve) => setTimeout(() => requestIdleCallback(() => resolve()), 500)));
 
+/** Does it in a task of the page: those of the debugger are not told to observers. */
+const acted = (page, act, argument = null) =>
+  page.evaluate(`new Promise((resolve) => setTimeout(() => { (${act})(${JSON.stringify(argument)}); resolve(); }))`);
+
 /** Filters by the id of one of the last findings, unfolds it, and scrolls through all. */
 async function searched(page, faults) {
   const { id, all } = await page.evaluate(() => {
@@ -56,10 +60,11 @@ async function searched(page, faults) {
   const count = `1 of ${all} findings`;
   const isCounted = (words) => document.getElementById("count").textContent === words;
   await page.waitForFunction(isCounted, { timeout: 60_000 }, count).catch(() => faults.push(`the filter does not find ${id}`));
-  await page.evaluate((id) => { document.getElementById(id).querySelector("details").open = true; }, id);
+  await acted(page, (id) => { document.getElementById(id).querySelector("details").open = true; }, id);
   const side = `[id="${id}"] .sides h3`;
   await page.waitForSelector(side, { timeout: 5_000 }).catch(() => faults.push("what is unfolded is not shown"));
-  await page.$eval("#filter", (filter) => {
+  await acted(page, () => {
+    const filter = document.getElementById("filter");
     filter.value = "";
     filter.dispatchEvent(new Event("input"));
   });
@@ -67,21 +72,22 @@ async function searched(page, faults) {
   const whole = `${all} of ${all} findings`;
   await page.waitForFunction(isWhole, { timeout: 60_000 }, whole).catch(() => faults.push("not all come back"));
   for (let part = 1; part <= 10; part += 1) {
-    await page.evaluate((part) => scrollTo(0, (document.documentElement.scrollHeight * part) / 10), part);
+    await acted(page, (part) => scrollTo(0, (document.documentElement.scrollHeight * part) / 10), part);
     await idle(page);
   }
 }
 
 /** Unfolds the whole recording, goes to its end and to its middle, and steps there. */
 async function stepped(page, faults) {
-  await page.evaluate(() => { document.querySelector("#whole details").open = true; });
+  await acted(page, () => { document.querySelector("#whole details").open = true; });
   await page.waitForSelector("#whole .row", { timeout: 10_000 }).catch(() => faults.push("the whole recording is not drawn"));
   const rows = await page.$eval("#whole .lanes", (box) => Number(box.getAttribute("aria-rowcount")));
   const now = () => page.evaluate(() => Number(document.querySelector("#whole .row.now")?.getAttribute("aria-rowindex")));
   await page.focus("#whole .lanes");
   await page.keyboard.press("End");
   if ((await now()) !== rows) faults.push(`End goes to row ${await now()} of ${rows}`);
-  await page.$eval("#whole input", (input, row) => {
+  await acted(page, (row) => {
+    const input = document.querySelector("#whole input");
     input.value = row;
     input.dispatchEvent(new Event("change"));
   }, Math.floor(rows / 2));
@@ -89,7 +95,10 @@ async function stepped(page, faults) {
   for (let step = 0; step < 50; step += 1) await page.keyboard.press("ArrowDown");
   if ((await now()) !== Math.floor(rows / 2) + 50) faults.push(`50 steps from the middle go to row ${await now()}`);
   for (let part = 1; part <= 10; part += 1) {
-    await page.$eval("#whole .lanes", (box, part) => { box.scrollTop = (box.scrollHeight * part) / 10; }, part);
+    await acted(page, (part) => {
+      const box = document.querySelector("#whole .lanes");
+      box.scrollTop = (box.scrollHeight * part) / 10;
+    }, part);
     await idle(page);
     if (!(await page.$("#whole .row"))) faults.push("nothing is drawn while it scrolls");
   }
