@@ -154,10 +154,10 @@ fn closest(all: &[Found]) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize)> = None;
     let mut before: Option<(usize, usize)> = None;
     for (at, side) in all.iter().enumerate().filter_map(|(at, found)| Some((at, found.side?))) {
-        if let Some((earlier, _)) = before.filter(|(_, other)| *other != side) {
-            if best.is_none_or(|(first, last)| at - earlier <= last - first) {
-                best = Some((earlier, at));
-            }
+        if let Some((earlier, _)) = before.filter(|(_, other)| *other != side)
+            && best.is_none_or(|(first, last)| at - earlier <= last - first)
+        {
+            best = Some((earlier, at));
         }
         before = Some((at, side));
     }

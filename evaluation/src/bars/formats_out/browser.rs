@@ -150,7 +150,7 @@ fn reported(bench: &Bench, folder: &Path, name: &str, store: &Path) -> Result<Pa
         bail!("no report of {}: {}", store.display(), String::from_utf8_lossy(&output.stderr));
     }
     let mut text = String::from_utf8(output.stdout).context("the report is no text")?;
-    for (path, instead) in [(folder, "/home/user/stores"), (&*root(), "/home/user/rashomon")] {
+    for (path, instead) in [(folder, "/home/user/stores"), (root(), "/home/user/rashomon")] {
         text = text.replace(&path.display().to_string(), instead);
     }
     let file = folder.join(format!("{name}.html"));

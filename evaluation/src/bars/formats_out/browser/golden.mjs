@@ -30,11 +30,26 @@ function small(large) {
   return image;
 }
 
+/** All of the page: in a window as long as it is. */
+async function shot(page) {
+  let height = 0;
+  // Findings have their heights once they were in sight.
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    const long = await page.evaluate(() => document.documentElement.scrollHeight);
+    if (long === height) break;
+    height = long;
+    await page.setViewport({ ...page.viewport(), height });
+  }
+  const bytes = Buffer.from(await page.screenshot({ captureBeyondViewport: false }));
+  return { bytes, image: PNG.sync.read(bytes) };
+}
+
 /** Whether the page looks as it did; `renew`: from now on it shall look so. */
 export async function compared(page, name, { goldens, results, renew }) {
-  const shot = await page.screenshot({ fullPage: true, captureBeyondViewport: true });
-  await writeFile(`${results}/${name}.png`, shot);
-  const image = small(PNG.sync.read(Buffer.from(shot)));
+  const { bytes: whole, image: large } = await shot(page);
+  await writeFile(`${results}/${name}.png`, whole);
+  const image = small(large);
   const file = `${goldens}/${name}.png`;
   if (renew) {
     const bytes = PNG.sync.write(image, { colorType: 0, deflateLevel: 9 });
