@@ -40,6 +40,7 @@ use crate::live::{self, Live};
 use crate::progress::Reporter;
 use crate::runtime;
 use crate::terminal::{self, error_is_terminal, print, say};
+use crate::timelines::with_timelines;
 use anyhow::{Context as _, Result, bail};
 use rashomon_event::{Deadline, Finding};
 use rashomon_files::Links;
@@ -375,7 +376,7 @@ pub fn write_reports(findings: &[Finding], mut summary: RunSummary, files: &[Rep
 /// A report beside the one for people: nothing of the terminal is in it.
 fn write_report(asked: &ReportFile, report: Report<'_>, look: &rashomon_report::Options) -> Result<()> {
     let look = rashomon_report::Options { colour: false, width: usize::MAX, ..look.clone() };
-    let look = with_sources(asked.format, report.findings, look);
+    let look = with_timelines(asked.format, report, with_sources(asked.format, report.findings, look));
     let text = asked.format.report(report, &look);
     if asked.file == Path::new("-") {
         return print(&text);

@@ -18,6 +18,7 @@ mod runtime;
 mod settings;
 mod suites;
 mod terminal;
+mod timelines;
 mod waiting;
 mod wrapper;
 

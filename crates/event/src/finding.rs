@@ -4,6 +4,7 @@ use crate::candidate::{Evidence, WitnessLevel};
 use crate::finding_id::FindingId;
 use crate::provocation::Provocation;
 use crate::schedule::Schedule;
+use crate::timeline::Timeline;
 use crate::verdict::{Trial, Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +175,9 @@ pub struct Finding {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub earlier_steps: usize,
     pub schedule: Option<Schedule>,
+    /// The execution that proved it, to where it shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced: Option<Box<Timeline>>,
     /// Of a race that was provoked: how to provoke it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provocation: Option<Provocation>,
@@ -205,6 +209,7 @@ impl Finding {
             steps: Vec::new(),
             earlier_steps: 0,
             schedule: None,
+            forced: None,
             provocation: None,
             harm: None,
             reproduce: None,
@@ -228,6 +233,7 @@ impl Finding {
     pub fn forget_steps(&mut self) {
         self.steps = Vec::new();
         self.earlier_steps = 0;
+        self.forced = None;
     }
 }
 

@@ -14,6 +14,7 @@ pub mod paste;
 pub mod path_text;
 pub mod provocation;
 pub mod schedule;
+pub mod timeline;
 pub mod trace;
 pub mod verdict;
 

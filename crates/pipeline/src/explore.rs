@@ -23,6 +23,7 @@ use crate::findings::compose::Composer;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
+use crate::timeline::Drawing;
 use rashomon_confirm::{Forcing, Planner, force};
 use rashomon_event::{CodePlace, Deadline, EventKind, Finding, FindingId, Replays, Schedule, SiteId, Trace, Trial, Verdict};
 pub use rashomon_explore::Expected as ExpectedExit;
@@ -427,6 +428,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             let known = self.store.findings()?;
             let known = known.into_iter().find(|known| is_proven(known) && is_blocked_as(known, &composer));
             finding.id = known.map_or(finding.id, |known| known.id);
+        }
+        if happened(failure, &attempt) {
+            finding.forced = Some(Box::new(Drawing::of(&composer).to_its_end(&finding)));
         }
         let again = replays.shown >= times;
         let exit = match failure {

@@ -22,6 +22,7 @@ pub mod record;
 pub mod replay;
 pub mod store;
 pub mod table;
+pub mod timeline;
 pub mod trace;
 pub mod witness;
 

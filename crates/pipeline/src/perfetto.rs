@@ -16,7 +16,7 @@
 //! **Findings** are instants of category `finding` on the threads of their sides, at accesses of that thread at that place. Other
 //! plain accesses are left out.
 
-mod flows;
+pub(crate) mod flows;
 mod message;
 mod tracks;
 

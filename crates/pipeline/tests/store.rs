@@ -43,6 +43,7 @@ fn finding(id: &str) -> Finding {
         steps: vec![],
         earlier_steps: 0,
         schedule: None,
+        forced: None,
         provocation: None,
         harm: None,
         reproduce: None,

@@ -33,6 +33,7 @@ use crate::frame::FRAME_FORMAT;
 use crate::order::Shown;
 use crate::sources::Excerpts;
 use crate::summary::RunSummary;
+use crate::timeline::Timelines;
 use crate::warning::Warning;
 use rashomon_event::Finding;
 use std::fmt::Debug;
@@ -59,6 +60,8 @@ pub struct Options {
     pub width: usize,
     /// What formats that show sources show of them.
     pub excerpts: Excerpts,
+    /// What formats that show timelines draw.
+    pub timelines: Timelines,
     /// Paths below this folder are seen from it; empty: none.
     pub folder: String,
     /// Every frame, with whole names.
@@ -84,6 +87,7 @@ impl Default for Options {
             colour: false,
             width: usize::MAX,
             excerpts: Excerpts::default(),
+            timelines: Timelines::default(),
             folder: String::new(),
             full_stacks: false,
             full_schedule: false,
@@ -136,6 +140,11 @@ pub trait Format: Debug + Sync {
 
     /// It shows lines of sources, which whoever asks for a report reads ([`Excerpts`]).
     fn shows_sources(&self) -> bool {
+        false
+    }
+
+    /// It shows executions, which whoever asks for a report reads ([`Timelines`]).
+    fn shows_timelines(&self) -> bool {
         false
     }
 

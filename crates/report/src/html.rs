@@ -1,24 +1,34 @@
 //! One page that opens from disk, without a network: for each finding both sides with their stacks and an excerpt of the source,
-//! the schedule with a lane for each thread, why it is sure, and the command that makes it happen again.
+//! the recorded and the forced execution with a lane for each thread, what came of either order, why it is sure, and the command
+//! that makes it happen again.
 //!
-//! What the page shows works without its script; the script filters findings, steps through a schedule by the arrow keys and
-//! copies commands. Findings behind the first are folded, and browsers draw only what is in sight, so that thousands of findings
-//! do not slow the page down.
+//! What the page shows works without its script, but for the whole recording. The script filters findings, steps through
+//! executions and copies commands. So that thousands of findings or a million events do not slow the page down, these stand as
+//! text in it where scripts run, and become elements when they are looked at.
+
+mod timelines;
 
 use crate::format::{Format, Options, Report};
 use crate::order::by_importance;
 use crate::place;
 use crate::sources::Excerpts;
 use crate::summary::RunSummary;
-use crate::text::{clean, exit_words, frame_words, kind_name, phrases, place_words, result_of, thread_words, verdict_words};
+use crate::text::{clean, exit_words, frame_words, harm_words, kind_name, phrases};
+use crate::text::{place_words, result_of, thread_words, verdict_words};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use crate::timeline::DRAWN;
 use rashomon_event::finding::{Origin, Step};
-use rashomon_event::{Finding, Frame, Side, counted};
+use rashomon_event::{Finding, Frame, Side, Verdict, counted};
+use timelines::timeline;
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
+/// Draws the timeline of a whole recording.
+const WHOLE: &str = include_str!("html/whole.js");
 /// Findings that are unfolded when the page opens.
 const UNFOLDED: usize = 10;
+/// Findings that are elements when the page opens. Those behind stand as text in it, which a browser reads much faster.
+const ELEMENTS: usize = 200;
 
 /// The format for browsers.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +48,10 @@ impl Format for Html {
     }
 
     fn shows_sources(&self) -> bool {
+        true
+    }
+
+    fn shows_timelines(&self) -> bool {
         true
     }
 
@@ -68,10 +82,12 @@ impl Format for Html {
                     }
                     main {
                         @for (number, finding) in findings.iter().enumerate() {
-                            (article(finding, number < UNFOLDED, options))
+                            (article(finding, number, options))
                         }
+                        @if let Some(whole) = &options.timelines.whole { (timelines::whole(whole, &options.folder)) }
                     }
                     script { (PreEscaped(SCRIPT)) }
+                    @if options.timelines.whole.is_some() { script { (PreEscaped(WHOLE)) } }
                 }
             }
         };
@@ -97,10 +113,10 @@ fn run(run: &RunSummary) -> Markup {
     }
 }
 
-fn article(finding: &Finding, is_open: bool, options: &Options) -> Markup {
+fn article(finding: &Finding, number: usize, options: &Options) -> Markup {
     html! {
         article id=(finding.id.as_str()) class=(finding.verdict.name()) {
-            details open[is_open] {
+            details open[number < UNFOLDED] {
                 summary {
                     h2 {
                         span.kind { (kind_name(finding.kind)) } " "
@@ -109,18 +125,34 @@ fn article(finding: &Finding, is_open: bool, options: &Options) -> Markup {
                     }
                     span.subject { (clean(&finding.subject)) }
                 }
-                div.sides { @for side in &finding.sides { (of_side(side, options)) } }
-                @if !finding.steps.is_empty() { (schedule(finding, options)) }
-                h3 { "Why it is sure" }
-                ul.why {
-                    @for phrase in phrases(finding) { li { (phrase) } }
-                    @for note in &finding.notes { li { (clean(note)) } }
-                }
-                @if let Some(command) = &finding.reproduce {
-                    h3 { "Make it happen again" }
-                    div.again { pre tabindex="0" { code { (clean(command)) } } button type="button" { "Copy" } }
+                @if number < ELEMENTS {
+                    (body(finding, number, options))
+                } @else {
+                    // Text where scripts run, elements where they do not.
+                    noscript.body { (body(finding, number, options)) }
                 }
             }
+        }
+    }
+}
+
+fn body(finding: &Finding, number: usize, options: &Options) -> Markup {
+    html! {
+        div.sides { @for side in &finding.sides { (of_side(side, options)) } }
+        (executions(finding, number, options))
+        @if finding.harm.is_some() || finding.notes.iter().any(|note| is_of_orders(note)) {
+            h3 { "What the other order did" }
+            @if let Some(harm) = finding.harm { p { (harm_words(harm)) } }
+            @for note in finding.notes.iter().filter(|note| is_of_orders(note)) { p { (clean(note)) } }
+        }
+        h3 { "Why it is sure" }
+        ul.why {
+            @for phrase in phrases(finding).iter().filter(|phrase| !is_of_orders(phrase)) { li { (phrase) } }
+            @for note in finding.notes.iter().filter(|note| !is_of_orders(note)) { li { (clean(note)) } }
+        }
+        @if let Some(command) = &finding.reproduce {
+            h3 { "Make it happen again" }
+            div.again { pre tabindex="0" { code { (clean(command)) } } button type="button" { "Copy" } }
         }
     }
 }
@@ -170,6 +202,51 @@ fn excerpt(frame: &Frame, excerpts: &Excerpts, folder: &str) -> Markup {
     }
 }
 
+/// Whether a phrase or a note tells what came of the orders of two accesses.
+fn is_of_orders(note: &str) -> bool {
+    const STARTS: [&str; 4] = ["consequence: ", "with the access of ", "either access first", "interleaved so the program "];
+    STARTS.iter().any(|start| note.starts_with(start))
+}
+
+/// The recorded execution beside the one that was forced, or else the schedule that would show it.
+fn executions(finding: &Finding, number: usize, options: &Options) -> Markup {
+    let recorded = options.timelines.recorded.get(&finding.id);
+    let forced = finding.forced.as_deref().filter(|_| number < DRAWN);
+    html! {
+        @if recorded.is_some() || forced.is_some() {
+            p.left.legend {
+                "A lane for each thread, thick while the thread holds a lock. Dots are what it does, red ones what the finding "
+                "is about. An arrow comes from the thread after whose event this one comes."
+            }
+            div.executions {
+                @if let Some(recorded) = recorded {
+                    section { h3 { "Recorded execution" } (timeline(recorded, "Recorded execution", &options.folder)) }
+                }
+                @if let Some(forced) = forced {
+                    section { h3 { "Forced execution, which shows it" } (timeline(forced, "Forced execution", &options.folder)) }
+                }
+            }
+        }
+        @if !finding.steps.is_empty() {
+            @if forced.is_some() {
+                details { summary { h3 { (head(&finding.verdict)) } } (schedule(finding, options)) }
+            } @else {
+                h3 { (head(&finding.verdict)) }
+                (schedule(finding, options))
+            }
+        }
+    }
+}
+
+/// What the schedule is: only what came about was shown by it.
+const fn head(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Proven(_) => "The schedule that shows it",
+        Verdict::Diverged { .. } => "The schedule that was tried",
+        Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => "The schedule that would show it",
+    }
+}
+
 /// A row for each turn, a column for each thread.
 fn schedule(finding: &Finding, options: &Options) -> Markup {
     let mut threads: Vec<&str> = finding.steps.iter().map(|step| step.thread.as_str()).collect();
@@ -177,10 +254,9 @@ fn schedule(finding: &Finding, options: &Options) -> Markup {
     threads.dedup();
     let first = finding.earlier_steps + 1;
     html! {
-        h3 { "The schedule that shows it" }
         @if finding.earlier_steps > 0 { p { (counted(finding.earlier_steps as u64, "earlier turn")) " left out" } }
         div.lanes {
-            table tabindex="0" aria-label="Schedule; arrow keys step through it" {
+            table.schedule tabindex="0" aria-label="Schedule; arrow keys step through it" {
                 thead { tr { th scope="col" { "turn" } @for thread in &threads { th scope="col" { (thread_words(thread)) } } } }
                 tbody {
                     @for (number, step) in (first..).zip(&finding.steps) {

@@ -13,6 +13,7 @@ pub mod order;
 mod place;
 pub mod sources;
 pub mod summary;
+pub mod timeline;
 mod told;
 pub mod warning;
 

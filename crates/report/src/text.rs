@@ -351,7 +351,7 @@ impl<'a> Look<'a> {
 }
 
 /// What the two orders of a race did.
-const fn harm_words(harm: Harm) -> &'static str {
+pub(crate) const fn harm_words(harm: Harm) -> &'static str {
     match harm {
         Harm::Crash => "crash: one order of the accesses ends the program by a signal",
         Harm::Hang => "hang: in one order of the accesses the program never ends",

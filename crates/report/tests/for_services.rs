@@ -5,10 +5,12 @@ mod fixtures;
 use fixtures::{fixtures, race, run};
 use quick_xml::Reader;
 use quick_xml::events::Event;
-use rashomon_event::Finding;
+use rashomon_event::{Finding, FindingId};
+use rashomon_report::timeline::{DRAWN, Moment, Timeline, Timelines};
 use rashomon_report::{Format, Options, Report, RunSummary, Shown, Unexamined, github::GitHub, gitlab::GitLab, html::Html};
 use rashomon_report::{junit::JUnit, sarif::Sarif, sources::Excerpts};
 use serde_sarif::sarif::{ResultKind, ResultLevel};
+use std::collections::BTreeMap;
 
 fn render(format: &dyn Format, findings: &[Finding], run: &RunSummary) -> String {
     let options = Options { shown: Shown::Everything, folder: "/home/user/pool".into(), ..Options::default() };
@@ -90,6 +92,41 @@ fn a_run_that_proves_nothing_passes_if_it_was_whole() {
     assert_eq!(elements(&cut_short).last().map(String::as_str), Some("skipped message"));
 }
 
+/// Two threads, a lock that goes from one to the other, an access, and numbers that name nothing.
+fn timeline() -> Timeline {
+    let moment = |number, thread, does, holds| Moment { number, thread, does, holds, ..Moment::default() };
+    let access = Moment { place: Some(0), is_of_finding: true, ..moment(9, 1, 2, 1) };
+    Timeline {
+        threads: vec!["main".into(), "0".into()],
+        words: vec!["acquires mutex <m>".into(), "releases mutex <m>".into(), "write of global </script>\u{1b}".into()],
+        places: vec![fixtures::frame("task", 11)],
+        held: vec![vec![], vec!["mutex <m>".into()]],
+        held_before: vec![1, 0],
+        moments: vec![
+            moment(3, 0, 1, 0),
+            Moment { after: Some((3, 0)), ..moment(7, 1, 0, 1) },
+            access,
+            Moment { after: Some((3, 7)), place: Some(7), ..moment(0, 7, 7, 7) },
+        ],
+        earlier: 2,
+        later: 1,
+    }
+}
+
+#[test]
+fn what_stands_behind_the_first_findings_is_text() {
+    let findings: Vec<Finding> = (0..300)
+        .map(|number| Finding {
+            id: FindingId::new(&format!("race-{number:08x}")).unwrap(),
+            forced: Some(Box::new(timeline())),
+            ..race()
+        })
+        .collect();
+    let text = render(&Html, &findings, &run());
+    assert_eq!(text.matches("<noscript class=\"body\"").count(), 100);
+    assert_eq!(text.matches("Forced execution, which shows it").count(), DRAWN);
+}
+
 #[test]
 fn html() {
     let mut hostile = placed();
@@ -97,13 +134,18 @@ fn html() {
     let mut excerpts = Excerpts::default();
     let source: String = (1..=20).map(|line| format!("line {line} if (a < b)\n")).collect();
     excerpts.add("/home/user/pool/a b/listing#1.c", &source);
+    hostile.forced = Some(Box::new(timeline()));
+    let timelines = Timelines { recorded: BTreeMap::from([(hostile.id.clone(), timeline())]), whole: Some(timeline()) };
     let findings = [&fixtures()[..2], &[hostile]].concat();
-    let options = Options { shown: Shown::Everything, folder: "/home/user/pool".into(), excerpts, ..Options::default() };
+    let folder = "/home/user/pool".to_owned();
+    let options = Options { shown: Shown::Everything, folder, excerpts, timelines, ..Options::default() };
     let text = Html.report(Report { findings: &findings, run: &run() }, &options);
     assert!(!text.contains("<script>alert") && !text.contains('\u{1b}'));
     let (before, body) = text.split_once("<body>").expect("a body");
     assert!(!before.contains("http") && !before.contains("src="), "nothing comes from a network");
     let (body, _) = body.split_once("<script>").expect("a script");
+    // What is data for the script ends where it should.
+    assert_eq!(body.matches("<script").count(), body.matches("</script>").count());
     // An element a line: who reads the snapshot sees what changed.
     insta::assert_snapshot!(body.replace("><", ">\n<"));
 }

@@ -5,7 +5,10 @@
 //! is a program that its package fetches from elsewhere; in its place the trace is read with the definitions that Perfetto
 //! publishes in the same package, and its slices and flows are checked. Tables of events are asked every query of the book's
 //! chapter on SQL.
+//!
+//! The HTML report is opened in headless Chromium: see [`browser`].
 
+mod browser;
 mod tables;
 
 use crate::common::bar::{self, Bar};
@@ -18,7 +21,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use xtask::workspace::{build_tool, root, target};
 
-const FROM_PYPI: [&str; 5] = ["perfetto==0.59.1", "protobuf==7.36.2", "jsonschema", "junitparser==5.0.3", "duckdb==2.0.1"];
+const FROM_PYPI: [&str; 6] =
+    ["perfetto==0.59.1", "protobuf==7.36.2", "jsonschema", "junitparser==5.0.3", "duckdb==2.0.1", "pypdf==7.1.1"];
 const FROM_NPM: &str = "@microsoft/sarif-multitool-linux@5.7.0";
 const SARIF_VALIDATOR: &str = "node_modules/@microsoft/sarif-multitool-linux/Sarif.Multitool";
 const VALIDATE: &str = include_str!("formats_out/validate.py");
@@ -29,6 +33,12 @@ const FINDINGS: i32 = 66;
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
+    /// The HTML report in the browser alone.
+    #[arg(long)]
+    pub browser: bool,
+    /// Write the golden images of the HTML report as it looks, instead of comparing it with them; look at what changed.
+    #[arg(long)]
+    pub renew_goldens: bool,
     /// Machine-readable output.
     #[arg(long)]
     pub json: bool,
@@ -60,16 +70,7 @@ struct Bench {
 pub fn run(options: &Options) -> Result<bool> {
     let bench = Bench { folder: target()?.join("evaluate/formats-out"), tool: build_tool()? };
     bench.readers()?;
-    bench.files()?;
-    bench.tables()?;
-    let mut rows = vec![
-        bench
-            .row("report.json", "jsonschema, by the printed schema", &|file| bench.python(&["report"], file, &["schema.json"]))?,
-        bench.row("report.sarif", "Microsoft's SARIF multitool", &|file| bench.sarif(file))?,
-        bench.row("report.xml", "junitparser", &|file| bench.python(&["junit"], file, &[]))?,
-        bench.row("trace.pftrace", "Perfetto's definitions", &|file| bench.python(&["perfetto"], file, &[]))?,
-    ];
-    rows.extend(bench.asked()?);
+    let rows = if options.browser { Vec::new() } else { bench.rows()? };
     let bars = rows
         .iter()
         .map(|row| {
@@ -80,6 +81,7 @@ pub fn run(options: &Options) -> Result<bool> {
             };
             Bar::holds(&format!("{} is read by {}", row.format, row.reader), row.accepted && row.refuses_damaged, found)
         })
+        .chain(browser::bars(&bench, options.renew_goldens)?)
         .collect();
     let report = Report { command: command_line(), rows, bars };
     bar::finish(&report, &report.bars, options.json, || {
@@ -91,9 +93,7 @@ pub fn run(options: &Options) -> Result<bool> {
             table.row(cells.into());
         }
         table.print();
-        println!(
-            "not read: HTML (no headless Chromium is looked for), GitHub's and GitLab's annotations (no reader is published)"
-        );
+        println!("not read: GitHub's and GitLab's annotations (no reader is published)");
     })
 }
 
@@ -113,6 +113,22 @@ fn must(command: &mut Command) -> Result<()> {
 }
 
 impl Bench {
+    /// Files that are data, each with its reader.
+    fn rows(&self) -> Result<Vec<Row>> {
+        self.files()?;
+        self.tables()?;
+        let mut rows = vec![
+            self.row("report.json", "jsonschema, by the printed schema", &|file| {
+                self.python(&["report"], file, &["schema.json"])
+            })?,
+            self.row("report.sarif", "Microsoft's SARIF multitool", &|file| self.sarif(file))?,
+            self.row("report.xml", "junitparser", &|file| self.python(&["junit"], file, &[]))?,
+            self.row("trace.pftrace", "Perfetto's definitions", &|file| self.python(&["perfetto"], file, &[]))?,
+        ];
+        rows.extend(self.asked()?);
+        Ok(rows)
+    }
+
     fn readers(&self) -> Result<()> {
         fs::create_dir_all(&self.folder)?;
         let python = self.folder.join("python");

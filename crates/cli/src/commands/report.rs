@@ -5,6 +5,7 @@ use crate::arguments::{LookOptions, Show};
 use crate::excerpts::with_sources;
 use crate::exit::Exit;
 use crate::terminal::{output_is_terminal, output_width, print};
+use crate::timelines::with_timelines;
 use anyhow::Result;
 use rashomon_pipeline::Store;
 use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary};
@@ -16,8 +17,9 @@ pub fn report(ui: Ui, store: Option<PathBuf>, format: &dyn Format, show: Show, l
     let summary = summary_of(&store)?;
     let colour = ui.colours(output_is_terminal());
     let look = Options { colour, width: output_width(), ..look_of(ui, shown(show), look) };
-    let look = with_sources(format, &findings, look);
-    print(&format.report(Report { findings: &findings, run: &summary }, &look))?;
+    let report = Report { findings: &findings, run: &summary };
+    let look = with_timelines(format, report, with_sources(format, &findings, look));
+    print(&format.report(report, &look))?;
     Ok(Exit::Success)
 }
 

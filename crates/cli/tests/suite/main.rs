@@ -69,6 +69,7 @@ mod servers;
 mod spent_budgets;
 mod test_cases;
 mod thread_storage;
+mod timelines;
 mod trace_files;
 mod unseen_calls;
 mod unseen_choices;

@@ -8,6 +8,7 @@ use crate::findings::atomicity::sources_of;
 use crate::findings::compose::Composer;
 use crate::findings::misuse::misuse_kind;
 use crate::findings::symbols::Symbols;
+use crate::timeline::Drawing;
 use rashomon_abi::record::Op;
 use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Confirmation, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
@@ -113,6 +114,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             | FindingKind::NotSerialisable
             | FindingKind::AtomicityViolation => {}
         }
+        finding.forced = Some(Box::new(Drawing::of(&composer).to_its_end(finding)));
     }
 
     /// Replays the recorded execution and looks for the pair in it, unordered by every rule. `true`: proven.

@@ -215,6 +215,7 @@ impl Atomicity {
         let outcome_ended = outcome.ended.0;
         let finding = &mut lead.finding;
         (finding.sides, finding.subject) = (outcome.finding.sides, outcome.finding.subject);
+        finding.forced = outcome.finding.forced;
         finding.schedule = Some(outcome.schedule);
         finding.notes.extend(outcome.notes);
         finding.advance(Trial::Shown { grade: rashomon_event::Grade::Violated, replays: outcome.replays });

@@ -138,7 +138,7 @@ impl Correlated {
             }
             Decided::Shown(outcome) => {
                 let mut finding = lead.finding;
-                finding.sides = outcome.finding.sides;
+                (finding.sides, finding.forced) = (outcome.finding.sides, outcome.finding.forced);
                 finding.schedule = Some(outcome.schedule);
                 finding.notes.splice(0..0, outcome.notes);
                 finding.advance(Trial::Shown { grade: Grade::Violated, replays: outcome.replays });

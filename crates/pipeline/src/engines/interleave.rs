@@ -12,6 +12,7 @@ use crate::findings::atomicity::Sources;
 use crate::findings::compose::Composer;
 use crate::findings::failure::Norm;
 use crate::findings::symbols::Symbols;
+use crate::timeline::Drawing;
 use rashomon_confirm::force::{Manner, force_in};
 use rashomon_confirm::{Ending, Forcing, Output};
 use rashomon_event::{Deadline, Finding, FindingId, Replays, Schedule};
@@ -183,7 +184,8 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
         if shown.is_none() {
             notes.push("the program ended before the last of these accesses".to_owned());
         }
-        let finding = shown.unwrap_or_else(|| lead.finding.clone());
+        let mut finding = shown.unwrap_or_else(|| lead.finding.clone());
+        finding.forced = Some(Box::new(Drawing::of(&composer).to_its_end(&finding)));
         let ended = violated.swap_remove(0);
         Ok(Decided::Shown(Box::new(Outcome { finding, schedule, replays, notes, ended })))
     }

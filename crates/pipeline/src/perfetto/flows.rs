@@ -39,7 +39,7 @@ impl Flows {
 
 /// The latest event that released each thing.
 #[derive(Default)]
-struct Latest {
+pub struct Latest {
     forks: HashMap<ThreadId, EventIndex>,
     ends: HashMap<ThreadId, EventIndex>,
     locks: HashMap<Address, EventIndex>,
@@ -50,7 +50,7 @@ struct Latest {
 
 impl Latest {
     /// What an event comes after.
-    fn before(&self, event: &Event) -> Vec<EventIndex> {
+    pub fn before(&self, event: &Event) -> Vec<EventIndex> {
         let one = |found: Option<&EventIndex>| found.copied().into_iter().collect();
         match event.kind {
             EventKind::Start => one(self.forks.get(&event.thread)),
@@ -68,7 +68,7 @@ impl Latest {
         }
     }
 
-    fn remember(&mut self, index: EventIndex, event: &Event) {
+    pub fn remember(&mut self, index: EventIndex, event: &Event) {
         match event.kind {
             EventKind::Fork { child } => _ = self.forks.insert(child, index),
             EventKind::End => _ = self.ends.insert(event.thread, index),

@@ -5,6 +5,7 @@ Prints what was read as one line, and ends with 1 and the faults where the reade
 
 import json
 import sys
+import unicodedata
 
 
 def perfetto(path):
@@ -92,9 +93,22 @@ def report(path, schema):
     return f"{len(document.get('findings', []))} findings", faults
 
 
+def printed(path, wanted):
+    import pypdf
+
+    pages = pypdf.PdfReader(path).pages
+    # Lines break anywhere on paper, and letters are joined.
+    text = unicodedata.normalize("NFKC", "".join(page.extract_text() for page in pages))
+    text = "".join(text.split())
+    with open(wanted) as file:
+        lines = [line.strip() for line in file if line.strip()]
+    faults = [f"not on paper: {line}" for line in lines if "".join(line.split()) not in text]
+    return f"{len(lines)} texts on {len(pages)} pages", faults
+
+
 def main():
     kind, arguments = sys.argv[1], sys.argv[2:]
-    read = {"perfetto": perfetto, "junit": junit, "report": report}[kind]
+    read = {"perfetto": perfetto, "junit": junit, "report": report, "printed": printed}[kind]
     try:
         said, faults = read(*arguments)
     except Exception as error:  # Whatever a reader raises is its way to refuse.
