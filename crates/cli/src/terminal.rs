@@ -57,6 +57,11 @@ pub fn output() -> Harmless<std::io::BufWriter<std::io::StdoutLock<'static>>> {
     Harmless(std::io::BufWriter::new(std::io::stdout().lock()))
 }
 
+/// Standard output for what is no text.
+pub fn binary_output() -> std::io::Stdout {
+    std::io::stdout()
+}
+
 pub fn output_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }

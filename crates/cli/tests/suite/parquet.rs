@@ -97,7 +97,7 @@ int main(void) {
     };
     assert_eq!(sizes(number(whole[0], "event")), [3, 1, 4], "{whole:?}");
     let byte = whole.iter().find(|row| text(row, "thread_name") == "0").unwrap();
-    assert_eq!((number(byte, "variable"), number(byte, "value_written")), (number(whole[1], "variable"), Some('x'.into())));
+    assert_eq!((number(byte, "variable"), number(byte, "value_written")), (number(whole[1], "variable"), Some(i64::from(b'x'))));
     assert_eq!(number(byte, "address"), number(whole[0], "address").map(|address| address + 3));
 
     // A wait gives the lock back and takes it again; the signal is named.

@@ -6,7 +6,7 @@ use super::loaded;
 use crate::arguments::Reading;
 use crate::exit::Exit;
 use crate::progress::Counter;
-use crate::terminal::say;
+use crate::terminal::{binary_output, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_event::counted;
 use rashomon_pipeline::Binaries;
@@ -29,7 +29,7 @@ enum Output {
 impl Output {
     fn create(name: &Path) -> io::Result<Self> {
         if name == Path::new("-") {
-            return Ok(Self::Stream(Box::new(io::stdout())));
+            return Ok(Self::Stream(Box::new(binary_output())));
         }
         // Through links, which stay.
         let name = match name.canonicalize() {
