@@ -50,11 +50,10 @@ fn a_recording_has_names_values_and_locks() {
     place.compile(
         "program",
         "#include <pthread.h>
-#include <string.h>
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 int ready;
-char word[8];
+_Alignas(8) char word[8];
 void *task(void *unused) {
     pthread_mutex_lock(&lock);
     ready = 7;
@@ -65,7 +64,7 @@ void *task(void *unused) {
 }
 int main(void) {
     pthread_t thread;
-    memset(word, 'a', sizeof word);
+    *(long *)word = 0x6161616161616161;
     pthread_mutex_lock(&lock);
     pthread_create(&thread, 0, task, 0);
     while (!ready) pthread_cond_wait(&changed, &lock);
@@ -83,7 +82,7 @@ int main(void) {
         rows.iter().find(|row| text(row, "variable_name") == "global ready" && row["writes"] == Field::Bool(true)).unwrap();
     assert_eq!(
         (text(write, "thread_name"), text(write, "function"), number(write, "line")),
-        ("0".into(), "task".into(), Some(9))
+        ("0".into(), "task".into(), Some(8))
     );
     assert_eq!((number(write, "size"), number(write, "value_written")), (Some(4), Some(7)), "{write:?}");
     assert!(text(write, "file").ends_with("program.c") && text(write, "location").starts_with("program+0x"), "{write:?}");
@@ -170,7 +169,7 @@ fn nothing_half_written_takes_the_name() {
     place.write("trace.std", "T1|w(x)|1\nT1|rel(m)|2\n");
     let listed = || {
         let names = fs::read_dir(place.path(".")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<_> = names.filter(|name| name.contains("out") || name.contains("part")).collect();
+        let mut names: Vec<_> = names.filter(|name| name == "out" || name.contains("part")).collect();
         names.sort();
         names
     };
@@ -182,11 +181,11 @@ fn nothing_half_written_takes_the_name() {
     export("trace.std", "out").expect(125, &[]);
     assert_eq!(fs::read(place.path("out")).unwrap(), b"precious");
     place.rashomon(&["trace", "gen", "--events", "5000", "-o", "good"]).expect(0, &[]);
-    export("good", "out").expect(0, &["5000 events in 5000 rows"]);
+    export("good", "out").expect(0, &[]);
     assert_eq!(rows(&place, "out").len(), 5000);
     assert_eq!(listed(), ["out"]);
     export("good", "/dev/full").expect(125, &["cannot write /dev/full", "No space left"]);
-    export("good", "absent/out").expect(125, &["cannot write absent/out", "o such file"]);
+    export("good", "absent/out").expect(125, &["cannot write absent/out", "not found"]);
     export("good", ".").expect(125, &["cannot write .", "directory"]);
     export("good", "good").expect(125, &["cannot be read and written"]);
     export("nothing", "other").expect(125, &["nothing"]);
