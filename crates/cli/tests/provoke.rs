@@ -302,10 +302,12 @@ fn gdb_shows_both_accesses_of_a_provoked_race() {
     ended.expect(66, &["1 proven"]);
     let id = report["findings"][0]["id"].as_str().unwrap();
     let batch = ["replay", "--store", "store", id, "--gdb", "--", "-batch", "-ex", "thread apply all bt"];
-    let stacks = place.rashomon(&batch).out;
+    let ended = place.rashomon(&[&batch[..], &["-ex", "rashomon watch", "-ex", "rashomon step-turn"]].concat());
     for line in [9, 15] {
-        assert!(stacks.contains(&format!("meet.c:{line}\n")), "{stacks}");
+        assert!(ended.out.contains(&format!("meet.c:{line}\n")), "{ended}");
     }
+    assert!(ended.out.contains("watchpoint"), "where the accesses meet is known: {ended}");
+    assert!(ended.err.contains("threads in parallel, which take no turns"), "{ended}");
 }
 
 /// A command for `--before-each` that kills the tool before the first execution behind a result.

@@ -35,7 +35,7 @@ pub struct ReplayOptions {
     /// Scripts that it names, and what its executions write, are in the store.
     #[arg(long)]
     pub vscode: bool,
-    /// Under a debugger: stop at this turn of the schedule, before the finding happens. 0: where the program starts.
+    /// Under a debugger: stop when so many turns are over, before the finding happens. 0: where the program starts.
     #[arg(long, value_name = "TURN", requires = "debugger")]
     pub back_to: Option<u64>,
     /// Replay N times, and say how many showed the finding.

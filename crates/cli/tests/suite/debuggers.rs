@@ -1,6 +1,6 @@
 //! A finding under gdb, lldb and in editors: the same stops and the same commands; and back to turns, where all is as it was.
 
-use crate::support::place::{Place, gdb_works, lldb_works, statuses, wait_for};
+use crate::support::place::{Place, gdb_works, lldb_works, program_text, statuses, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read as _, Write as _};
@@ -154,16 +154,29 @@ fn lldb_has_the_sessions_commands() {
     }
 }
 
+/// Who comes to the breakpoint there is the thread that sees the deadlock.
 #[test]
-fn a_debugger_that_is_missing_and_turns_that_are_not_there() {
+fn lldb_selects_a_thread_of_a_deadlock() {
+    let place = Place::new();
+    if !lldb_works(&place) {
+        return;
+    }
+    place.write("locks.c", program_text("measured/potential_deadlock.c"));
+    place.rashomon(&["cc", "-g", "-O1", "-pthread", "-o", "locks", "locks.c"]).expect(0, &[]);
+    place.rashomon(&["record", "-o", "store", "--", "./locks"]).expect(0, &[]);
+    place.rashomon(&["confirm", "--fail-on", "never", "store"]).expect(0, &["1 proven"]);
+    let parts = session(&place, "deadlock", "--lldb", &["frame select", "rashomon threads"]);
+    assert!(parts[0].contains(": waits for mutex ") && parts[0].contains(" at locks.c:"), "{parts:#?}");
+    assert_eq!(parts[1].matches("; stood at the finding").count(), 2, "{parts:#?}");
+}
+
+#[test]
+fn a_debugger_that_is_missing_and_a_turn_without_one() {
     let place = Place::new();
     let id = race_of(&place);
     let mut command = place.tool(&["replay", "--store", "store", &id, "--lldb"]);
     command.env("PATH", place.path("empty"));
     place.run(command).expect(125, &["lldb is not installed", "replay without --lldb"]);
-    place
-        .rashomon(&["replay", "--store", "store", &id, "--gdb", "--back-to", "1000000"])
-        .expect(125, &["--back-to takes one of 0 to"]);
     place.rashomon(&["replay", "--store", "store", &id, "--back-to", "1"]).expect(2, &["--gdb"]);
 }
 

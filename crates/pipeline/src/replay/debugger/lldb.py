@@ -65,8 +65,9 @@ class RashomonLldb:
             thread, frame = self.shown
             self.alive().SetSelectedThread(thread)
             thread.SetSelectedFrame(frame)
-            shown = lldb.SBCommandReturnObject()
-            self.debugger.GetCommandInterpreter().HandleCommand("frame select %d" % frame, shown)
+            # The command of ours may have begun without a process.
+            context, shown = lldb.SBExecutionContext(thread.GetFrameAtIndex(frame)), lldb.SBCommandReturnObject()
+            self.debugger.GetCommandInterpreter().HandleCommand("frame select %d" % frame, context, shown, False)
             self.say((shown.GetOutput() or "").rstrip())
 
     def place_of(self, symbol):
