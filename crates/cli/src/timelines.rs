@@ -1,9 +1,9 @@
 //! Executions of a store for reports that show timelines.
 
-use crate::commands::trace::loaded_until;
 use rashomon_event::{Deadline, Finding};
 use rashomon_pipeline::findings::compose::Composer;
 use rashomon_pipeline::timeline::Drawing;
+use rashomon_pipeline::trace::{LoadedTrace, Recording, processes};
 use rashomon_pipeline::{Binaries, Store};
 use rashomon_report::timeline::{DRAWN, Timelines};
 use rashomon_report::{Format, Options, Report, by_importance};
@@ -34,7 +34,7 @@ fn timelines(store: &Store, findings: &[&Finding], recordings: u32, deadline: De
         if left.is_empty() && number > 0 {
             break;
         }
-        let Ok(loaded) = loaded_until(&store.recording(number), deadline) else { continue };
+        let Some(loaded) = loaded(&store.recording(number), deadline) else { continue };
         // Nothing is planned, so the quantum does not matter.
         let composer = Composer::new(&loaded, &symbols, 0);
         let drawing = Drawing::of(&composer);
@@ -49,4 +49,11 @@ fn timelines(store: &Store, findings: &[&Finding], recordings: u32, deadline: De
         }
     }
     timelines
+}
+
+/// The recording of a session of one process, if it can be read in time.
+fn loaded(session: &Path, deadline: Deadline) -> Option<LoadedTrace> {
+    let all = processes(session).ok()?;
+    let [process] = &all[..] else { return None };
+    Recording::open(&process.folder).ok()?.load_until(deadline).ok()
 }

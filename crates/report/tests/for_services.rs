@@ -117,7 +117,7 @@ fn timeline() -> Timeline {
 fn what_stands_behind_the_first_findings_is_text() {
     let findings: Vec<Finding> = (0..300)
         .map(|number| Finding {
-            id: FindingId::new(&format!("race-{number:08x}")).unwrap(),
+            id: FindingId::new(format!("race-{number:08x}")).unwrap(),
             forced: Some(Box::new(timeline())),
             ..race()
         })
