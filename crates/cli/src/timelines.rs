@@ -34,7 +34,7 @@ fn timelines(store: &Store, findings: &[&Finding], recordings: u32, deadline: De
         if left.is_empty() && number > 0 {
             break;
         }
-        let Some(loaded) = loaded_until(&store.recording(number), deadline) else { continue };
+        let Some(loaded) = loaded(&store.recording(number), deadline) else { continue };
         // Nothing is planned, so the quantum does not matter.
         let composer = Composer::new(&loaded, &symbols, 0);
         let drawing = Drawing::of(&composer);
@@ -51,8 +51,8 @@ fn timelines(store: &Store, findings: &[&Finding], recordings: u32, deadline: De
     timelines
 }
 
-/// Of a program with one process.
-fn loaded_until(session: &Path, deadline: Deadline) -> Option<LoadedTrace> {
+/// The recording of a session of one process, if it can be read in time.
+fn loaded(session: &Path, deadline: Deadline) -> Option<LoadedTrace> {
     let all = processes(session).ok()?;
     let [process] = &all[..] else { return None };
     Recording::open(&process.folder).ok()?.load_until(deadline).ok()

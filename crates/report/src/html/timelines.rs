@@ -11,13 +11,16 @@ use rashomon_event::harmless::harmless_json;
 use serde::Serialize;
 use std::fmt::Write as _;
 
+/// What is drawn of a timeline at most, whatever a store says: moments, and threads that have lanes.
+const MOMENTS: usize = 1_000;
+const LANES: usize = 64;
 /// Moments of a part of a whole recording, which the page reads when it is looked at.
 const PART: usize = 1_000;
 
 /// The timeline, with what steps through it. `about`: a name for those who do not see it.
 pub fn timeline(timeline: &Timeline, about: &str, folder: &str) -> Markup {
     let mut held = timeline.held_before.clone();
-    held.resize(timeline.threads.len(), 0);
+    held.resize(timeline.threads.len().min(LANES), 0);
     html! {
         @if timeline.earlier > 0 { p.left { (counted(timeline.earlier, "earlier event")) " left out" } }
         div.stepper hidden {
@@ -36,7 +39,7 @@ pub fn timeline(timeline: &Timeline, about: &str, folder: &str) -> Markup {
                     }
                 }
                 tbody {
-                    @for moment in &timeline.moments {
+                    @for moment in timeline.moments.iter().take(MOMENTS) {
                         (row(timeline, moment, &mut held, folder))
                     }
                 }
@@ -47,12 +50,12 @@ pub fn timeline(timeline: &Timeline, about: &str, folder: &str) -> Markup {
 }
 
 fn lanes_style(timeline: &Timeline) -> String {
-    format!("--lanes: {}", timeline.threads.len())
+    format!("--lanes: {}", timeline.threads.len().min(LANES))
 }
 
 fn heads(timeline: &Timeline) -> Markup {
     html! {
-        @for (lane, thread) in timeline.threads.iter().enumerate() {
+        @for (lane, thread) in timeline.threads.iter().take(LANES).enumerate() {
             span.head style=(format!("--lane: {lane}")) title=(thread_words(thread)) { (clean(thread)) }
         }
     }
@@ -89,7 +92,7 @@ fn lanes(moment: &Moment, held: &[u32]) -> Markup {
         @for (lane, held) in held.iter().enumerate() {
             i.held[*held > 0].own[lane == moment.thread as usize] style=(format!("--lane: {lane}")) {}
         }
-        @if let Some((_, from)) = moment.after {
+        @if let Some((_, from)) = moment.after.filter(|(_, from)| from.max(&moment.thread) < &(held.len() as u32)) {
             @let (low, high) = (from.min(moment.thread), from.max(moment.thread));
             b.left[from > moment.thread] style=(format!("--lane: {low}; --across: {}", high - low)) {}
         }
