@@ -185,7 +185,7 @@ fn nothing_half_written_takes_the_name() {
     assert_eq!(rows(&place, "out").len(), 5000);
     assert_eq!(listed(), ["out"]);
     export("good", "/dev/full").expect(125, &["cannot write /dev/full", "No space left"]);
-    export("good", "absent/out").expect(125, &["cannot write absent/out", "not found"]);
+    export("good", "absent/out").expect(125, &["cannot write absent/out", "o such file"]);
     export("good", ".").expect(125, &["cannot write .", "directory"]);
     export("good", "good").expect(125, &["cannot be read and written"]);
     export("nothing", "other").expect(125, &["nothing"]);

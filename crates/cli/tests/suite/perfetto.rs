@@ -196,6 +196,18 @@ int main(void) {
 }
 
 #[test]
+fn standard_output_has_the_bytes_of_a_file() {
+    let place = Place::new();
+    place.compile("program", RACE);
+    place.rashomon(&["record", "--output", "store", "--", "./program"]).expect(0, &[]);
+    exported(&place, "store");
+    let line = "\"$0\" --quiet trace export store --to perfetto -o - > piped";
+    place.run(place.command("sh", &["-c", line, env!("CARGO_BIN_EXE_rashomon")])).expect(0, &[]);
+    let [file, piped] = ["trace.pftrace", "piped"].map(|name| std::fs::read(place.path(name)).unwrap());
+    assert!(file == piped, "{} bytes, and {} by way of a pipe", file.len(), piped.len());
+}
+
+#[test]
 fn what_is_no_recording_is_refused() {
     let place = Place::new();
     place.rashomon(&["trace", "gen", "--events", "3000", "-o", "packed"]).expect(0, &[]);

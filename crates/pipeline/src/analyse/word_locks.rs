@@ -3,7 +3,8 @@
 //! `std::sync::Mutex` and `RwLock` are an atomic integer and a futex to the runtime: they order what they should, but nobody
 //! would see that their sections exclude each other. Here the operations on such a word that take the lock, or give it back,
 //! become acquisitions and releases of a lock at the word's address, and all others on it order nothing, as those that find it
-//! taken do. What happens before what stays as it was: each acquisition reads from the release before it.
+//! taken do. What happens before what stays as it was, as each acquisition reads from the release before it; but for readers of a
+//! `RwLock`, whom nothing but chance orders among themselves.
 //!
 //! A word is such a lock if each operation that writes it was made by the library's code for one kind of lock (told by the
 //! functions around it, so only with debug information), and if all that the trace has of it is what such a lock does: taken

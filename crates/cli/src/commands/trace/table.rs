@@ -44,6 +44,8 @@ impl Output {
             Err(error) => return Err(error),
         };
         let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Says why it cannot be there, if it cannot.
+        folder.metadata()?;
         // As any new file, less what the user's mask takes away.
         let permissions = Permissions::from_mode(0o666);
         let file = tempfile::Builder::new().prefix(".rashomon-").suffix(".part").permissions(permissions).tempfile_in(folder);

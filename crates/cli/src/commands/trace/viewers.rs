@@ -4,7 +4,7 @@ use super::super::Ui;
 use super::files::is_file;
 use super::loaded;
 use crate::exit::Exit;
-use crate::terminal::{output as standard_output, say};
+use crate::terminal::{binary_output, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_event::counted;
 use rashomon_pipeline::perfetto::{Exported, export};
@@ -25,7 +25,7 @@ pub fn perfetto(ui: Ui, trace: &Path, output: &Path) -> Result<Exit> {
     };
     let to_output = output == Path::new("-");
     let mut out: Box<dyn Write> = if to_output {
-        Box::new(standard_output())
+        Box::new(BufWriter::new(binary_output()))
     } else {
         Box::new(BufWriter::new(File::create(output).with_context(|| format!("cannot write {}", output.display()))?))
     };
