@@ -2,6 +2,7 @@
 
 use crate::candidate::{Evidence, WitnessLevel};
 use crate::finding_id::FindingId;
+use crate::library::is_source_of_library;
 use crate::provocation::Provocation;
 use crate::schedule::Schedule;
 use crate::timeline::Timeline;
@@ -98,7 +99,7 @@ impl Frame {
         let begins = |start: &&str| file.starts_with(*start);
         let holds = |part: &&str| file.contains(*part);
         // glibc's own sources have relative paths.
-        if ["/usr/", "./", "../", "/rustc/"].iter().any(begins) || file.contains("/rustlib/src/rust/library/") {
+        if ["/usr/", "./", "../", "/rustc/"].iter().any(begins) || is_source_of_library(file) {
             Origin::Library
         } else if ["/registry/src/", "/git/checkouts/"].iter().any(holds) {
             Origin::Dependency

@@ -10,6 +10,7 @@ pub mod finding;
 pub mod finding_id;
 pub mod harmless;
 pub mod ids;
+pub mod library;
 pub mod paste;
 pub mod path_text;
 pub mod provocation;

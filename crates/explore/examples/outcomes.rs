@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         races: false,
         hold: None,
         prefer: None,
+        last: 0,
         steps: 100_000,
         expected: Expected::AnyCode,
         jobs: 1,

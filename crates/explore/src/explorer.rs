@@ -32,6 +32,8 @@ pub struct Explorer<'a> {
     /// Entries of the base's thread table.
     pub hold: Option<u32>,
     pub prefer: Option<u32>,
+    /// Threads, by number, that are chosen when no other one can go on.
+    pub last: u64,
     /// Steps of one execution.
     pub steps: u64,
     pub expected: Expected,
@@ -152,6 +154,7 @@ impl Explorer<'_> {
             hold: self.hold,
             prefer: self.prefer,
             asleep: plan.asleep,
+            last: self.last,
             decisions: &plan.decisions,
             wanted: &plan.wanted,
             orders: &plan.orders,

@@ -58,6 +58,8 @@ pub struct Request<'a> {
     pub prefer: Option<u32>,
     /// Threads, by number, that are asleep at the last decision.
     pub asleep: u64,
+    /// Threads, by number, that are chosen when no other one can go on.
+    pub last: u64,
     pub decisions: &'a [u32],
     pub wanted: &'a [Wanted],
     pub orders: &'a [Order],
@@ -211,6 +213,7 @@ fn encode(request: &Request<'_>) -> Vec<u8> {
     head[field::HOLD] = request.hold.map_or(0, |thread| u64::from(thread) + 1);
     head[field::PREFER] = request.prefer.map_or(0, |thread| u64::from(thread) + 1);
     head[field::ASLEEP] = request.asleep;
+    head[field::LAST] = request.last;
     head[field::DECISIONS] = request.decisions.len() as u64;
     let sites = sites_of(request.accesses);
     head[field::SITES] = sites.len() as u64;
@@ -330,6 +333,7 @@ mod tests {
             hold: None,
             prefer: None,
             asleep: 0,
+            last: 0,
             decisions,
             wanted: &[],
             orders: &[],

@@ -4,6 +4,7 @@
 //! candidates. Limit: accesses that this recording does not show are not stopped at; `--accesses all` stops at all.
 
 mod in_check;
+mod library;
 mod outcome;
 mod recorded;
 mod settings;
@@ -11,6 +12,7 @@ mod words;
 
 pub use self::in_check::DRY;
 use self::in_check::may_be_proven;
+use self::library::of_library;
 use self::outcome::{Look, grade_of, happened, look_of, of_its_length, strategy_of, unless_too_much};
 pub use self::settings::{ExploreSettings, Stops, Strategy};
 use self::settings::{search_of, steps_of};
@@ -79,6 +81,8 @@ struct Parts {
     accesses: VisibleAccesses,
     /// Those to rarely touched data, whether they may race or not.
     rare: Vec<CodePlace>,
+    /// Threads, by number, that come last: no code of the program runs in them.
+    last: u64,
     steps: u64,
 }
 
@@ -98,6 +102,7 @@ impl Parts {
             races: false,
             hold: None,
             prefer: None,
+            last: self.last,
             steps: self.steps,
             expected: settings.expected,
             jobs: settings.jobs,
@@ -342,6 +347,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             base: Planner::new(&loaded.trace, 0).empty(),
             folder: self.store.scratch(NAME),
             rare: if settings.stops == Stops::Racing { rare_sites(&loaded.trace, deadline) } else { Vec::new() },
+            last: if settings.check { of_library(loaded, self.symbols) } else { 0 },
             accesses: match settings.stops {
                 Stops::Racing => VisibleAccesses::Sites(racing_sites(&loaded.trace, deadline)),
                 Stops::None => VisibleAccesses::None,

@@ -51,7 +51,11 @@ pub fn pick(enabled: &List<u32>, outgoing: u32) -> Option<u32> {
         // Who ran last still waits for the others.
         all.iter().for_each(|&number| of(number).serial().explore.waiting.set(number == outgoing && all.len() > 1));
     }
-    let passed_over = |number: u32| of(number).serial().explore.waiting.get() || of(number).serial().explore.asleep.get();
+    let rests = |number: u32| of(number).serial().explore.waiting.get() || of(number).serial().explore.asleep.get();
+    let is_last = |number: u32| word(field::LAST) & bit(number) != 0;
+    // Those that come last stay out of it, unless the list says otherwise.
+    let others = !met.is_some_and(is_last) && all.iter().any(|&number| !is_last(number) && !rests(number));
+    let passed_over = |number: u32| rests(number) || others && is_last(number);
     let next = match met {
         Some(number) => number,
         None if all.iter().all(|&number| passed_over(number))
@@ -64,7 +68,8 @@ pub fn pick(enabled: &List<u32>, outgoing: u32) -> Option<u32> {
     let head = record::head(record::CHOICE, next, 0, 0, false);
     let asleep = bits(enabled, |thread| thread.serial().explore.asleep.get());
     let waiting = bits(enabled, |thread| thread.serial().explore.waiting.get());
-    write([head, bits(enabled, |_| true), asleep, waiting, 0, 0, 0, choices]);
+    let can = bits(enabled, |thread| !(others && is_last(thread.number.get())));
+    write([head, can, asleep & can, waiting & can, 0, 0, 0, choices]);
     set(field::CHOICES, choices + 1);
     Some(next)
 }

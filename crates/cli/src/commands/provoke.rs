@@ -78,6 +78,7 @@ pub fn provoke(
         with_ordered: options.with_ordered,
         whole_budget: options.whole_budget,
         second_look: if options.strategy == Holding::Targets { options.second_look } else { Duration::ZERO },
+        library: true,
     };
     let mut engine = Provoke::new(provoking);
     engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), bounds.rest())?;

@@ -156,6 +156,21 @@ fn deadlocks_of_the_librarys_locks() {
     }
 }
 
+/// Schedules are those of the program's threads: the harness of the tests only goes on when these cannot. The library handles
+/// signals that nobody sends, so that a wait without end is one at once.
+#[test]
+fn a_lost_wake_up_under_the_harness_of_tests() {
+    let place = Place::new();
+    let options = ["test", "--budget", "60", "--recordings", "1", "--engines", "explore", "--test", "waits"];
+    let ended = place
+        .run(cargo(&place, &programs(), "rust", &options))
+        .expect(66, &["lost wake-up (proven, stuck)", "threads without code of the program coming last"]);
+    let (store, report) = reported(&place, &ended);
+    assert_eq!(own_lines(&report["findings"][0], "tests/waits.rs"), [16, 21], "{ended}");
+    let id = report["findings"][0]["id"].as_str().unwrap_or_default();
+    place.rashomon(&["replay", "--store", store.to_str().unwrap(), id]).expect(0, &[]);
+}
+
 /// By side, the innermost line of a file; sorted.
 fn own_lines(finding: &Value, file: &str) -> Vec<u64> {
     let own = |side: &Value| {

@@ -14,8 +14,9 @@
 //!
 //! A recording that ended with threads that wait for such locks of each other tells them as those of a deadlock.
 
-use crate::findings::rust::{is_from_rust, is_library};
+use crate::findings::rust::is_from_rust;
 use rashomon_abi::record::Op;
+use rashomon_event::library::is_library;
 use rashomon_event::{
     Address, AtomicOp, ContextId, Event, EventIndex, EventKind, Frame, LockMode, MemoryOrder, OtherOp, SiteId, ThreadId, Trace,
     WordLock,

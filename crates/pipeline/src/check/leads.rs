@@ -9,8 +9,6 @@ use crate::check::tally::Tally;
 use crate::findings::alike::{self, Cause, Counts};
 use crate::findings::compose::Composer;
 use crate::findings::failure::failure_of;
-use crate::findings::identity::is_system;
-use crate::findings::rust::is_library;
 use crate::findings::symbols::Symbols;
 use crate::store::run::RunRecord;
 use rashomon_event::{
@@ -58,7 +56,7 @@ impl Lead {
             _ if is_sure => Doubt::Little,
             Evidence::HappensBefore | Evidence::Observed => Doubt::Little,
             Evidence::LockOrder => Doubt::Cycle,
-            _ if is_of_library(finding) => Doubt::Library,
+            _ if self.unordered.is_none() && finding.is_of_library() => Doubt::Library,
             _ if self.begun => Doubt::Again,
             _ => Doubt::Much,
         }
@@ -82,10 +80,12 @@ impl Lead {
 
     /// Whether its other schedules wait until every lead has been forced by one: such leads are many.
     pub(crate) fn waits(&self) -> bool {
-        matches!(self.doubt(), Doubt::Much | Doubt::Library)
-            && !self.begun
-            && self.finding.schedule.is_some()
-            && !self.alternatives.is_empty()
+        self.doubt() == Doubt::Much && !self.begun && self.finding.schedule.is_some() && !self.alternatives.is_empty()
+    }
+
+    /// Whether one schedule is all that it is worth.
+    pub(crate) fn is_forced_once(&self) -> bool {
+        self.doubt() == Doubt::Library
     }
 
     /// Was not forced by any schedule yet, and could be.
@@ -117,7 +117,7 @@ pub(crate) enum Doubt {
     Much,
     /// Such a pair that its first schedule has not shown.
     Again,
-    /// Such a pair within the language's library, which mostly does well with its own data.
+    /// Such a pair of what the language's library does with its own data, which it mostly does well: one schedule is forced.
     Library,
 }
 
@@ -201,14 +201,6 @@ const BY_VALUE: &str = "in the predicted order some read sees another write than
 
 /// Suspicions that are looked at in one recording: to say what one is costs a look at the whole trace.
 pub(super) const MOST_OF_ONE_RECORDING: u64 = 4000;
-
-/// Whether no side has code of the program around code of the language's library.
-pub(crate) fn is_of_library(finding: &Finding) -> bool {
-    // The `main` that rustc makes for tests has a file and no line.
-    let is_own = |frame: &Frame| frame.line.is_some() && frame.file.as_deref().is_some_and(|file| !is_system(file));
-    let sides = &finding.sides;
-    !sides.is_empty() && sides.iter().all(|side| side.stack.iter().any(is_library) && !side.stack.iter().any(is_own))
-}
 
 /// Events of all replays in memory together.
 const MOST_REPLAYED: usize = 1 << 22;

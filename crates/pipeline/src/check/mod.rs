@@ -118,7 +118,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(())
     }
 
-    /// By all schedules that were not forced yet; of a lead that [waits](Lead::waits), by its first one.
+    /// By all schedules that were not forced yet; of a lead that [waits](Lead::waits), or is [forced once](Lead::is_forced_once),
+    /// by its first one.
     pub(crate) fn confirm_one(
         &self,
         prover: &mut Prover<'_, S>,
@@ -158,7 +159,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             return self.clean_up(&session);
         }
-        let is_first = lead.waits();
+        let is_first = lead.waits() || lead.is_forced_once();
         let all = lead.finding.schedule.iter().chain(&lead.alternatives).skip(usize::from(lead.begun));
         let schedules: Vec<Schedule> = all.take(if is_first { 1 } else { usize::MAX }).cloned().collect();
         let limit = prover.forcing.limit;

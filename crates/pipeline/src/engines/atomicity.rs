@@ -16,7 +16,7 @@
 //! Limits. What a program neither prints nor ends with is not compared. The order of lines is not, either. A program whose serial
 //! orders end in more than two ways decides nothing.
 
-use crate::check::leads::{is_of_library, is_proven};
+use crate::check::leads::is_proven;
 use crate::check::prove::load_until;
 use crate::engines::Asked;
 use crate::engines::case::Case;
@@ -65,8 +65,10 @@ pub struct Atomicity {
     /// What happened in executions that ended wrongly.
     blamed: VecDeque<Lead>,
     open: VecDeque<Lead>,
-    /// Others of the same ids, and what the language's library does by itself.
+    /// Others of the same ids.
     again: VecDeque<Lead>,
+    /// What the language's library does by itself, which is not tried.
+    of_library: BTreeSet<FindingId>,
     /// How many leads of each id were met, in each recording that ended wrongly, and in all others.
     known: BTreeMap<(FindingId, Option<u32>), usize>,
     proven: Vec<FindingId>,
@@ -89,6 +91,7 @@ impl Atomicity {
             blamed: VecDeque::new(),
             open: VecDeque::new(),
             again: VecDeque::new(),
+            of_library: BTreeSet::new(),
             known: BTreeMap::new(),
             proven: Vec::new(),
             causes: Vec::new(),
@@ -142,6 +145,10 @@ impl Atomicity {
                 break;
             }
             let Some(finding) = composer.of_violation(&prediction.violation) else { continue };
+            if !prediction.is_blamed && finding.is_of_library() {
+                self.of_library.insert(finding.id);
+                continue;
+            }
             let met = self.known.entry((finding.id.clone(), prediction.is_blamed.then_some(number))).or_default();
             *met += 1;
             if *met > MOST_OF_ONE {
@@ -164,8 +171,8 @@ impl Atomicity {
                 let lead = Lead { pattern, finding, sources, violated, serial, blames };
                 match (blames, is_first) {
                     (Some(_), _) => self.blamed.push_back(lead),
-                    (None, true) if !is_of_library(&lead.finding) => self.open.push_back(lead),
-                    (None, _) => self.again.push_back(lead),
+                    (None, true) => self.open.push_back(lead),
+                    (None, false) => self.again.push_back(lead),
                 }
             }
         }
@@ -302,11 +309,14 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
             format!("{pairs} of critical sections interleaved with another thread's in {executions}")
         });
         let unread = u64::from(self.left + self.unread);
-        let left = match (self.leads() as u64, unread) {
+        let open = match (self.leads() as u64, unread) {
             (0, 0) => None,
             (0, unread) => Some(format!("critical sections of {} that belong together: no time", count(unread, "recording"))),
             (open, _) => Some(format!("{} of critical sections not interleaved", count(open, "pair"))),
         };
+        let of_library = self.of_library.len() as u64;
+        let of_library = (of_library > 0).then(|| format!("{} of critical sections of the language's library", count(of_library, "pair")));
+        let left = [open, of_library].into_iter().flatten().reduce(|open, of_library| format!("{open}; {of_library}"));
         Account { tried, left, pairs: self.leads() as u64 }
     }
 }

@@ -192,7 +192,7 @@ impl Force {
         }
         unit.case.observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
         let before = lead.finding.clone();
-        let waits = lead.waits();
+        let (waits, is_once) = (lead.waits(), lead.is_forced_once());
         let begin = Instant::now();
         let confirmed = job.confirm_one(&mut unit.prover, &mut lead, &mut unit.case.gathered, unit.case.run);
         self.on_leads += begin.elapsed();
@@ -224,7 +224,7 @@ impl Force {
             if let Phase::Leads { leads, .. } = &mut self.phase {
                 leads.push_back((number, lead));
             }
-        } else {
+        } else if !is_once {
             lead.pursue(unit.case.run, &mut self.pursuits);
         }
         // Where schedules are left again and again, the others' schedules may be, too: holding has its turns as well. It may take

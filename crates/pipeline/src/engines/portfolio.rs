@@ -151,9 +151,17 @@ fn tell<S: Symbols + ?Sized>(engines: &[Queued<'_, S>], case: &mut Case<'_, '_, 
         left.extend(account.left);
         case.tally.not_interleaved += account.pairs;
     }
-    let open = case.job.store.findings()?.iter().filter(|finding| !is_proven(finding)).count() as u64;
-    if open > 0 {
-        left.push(format!("{} not decided", count(open, "suspicion")));
+    let findings = case.job.store.findings()?;
+    let open = findings.iter().filter(|finding| !is_proven(finding));
+    let (of_library, open): (Vec<_>, Vec<_>) = open.partition(|finding| finding.is_of_library());
+    if !open.is_empty() {
+        left.push(format!("{} not decided", count(open.len() as u64, "suspicion")));
+    }
+    if !of_library.is_empty() {
+        left.push(format!(
+            "{} of what the language's library does with its own data",
+            count(of_library.len() as u64, "suspicion")
+        ));
     }
     left.push("code that no execution reached".into());
     case.tally.notes.push(format!("tried: {}", tried.join("; ")));

@@ -67,7 +67,8 @@ impl Provoke {
         }
         let Ok(all) = case.job.store.findings() else { return false };
         let proven = proven_races(&all);
-        all.iter().filter(|finding| !is_proven(finding)).filter_map(race_places).any(|places| !proven.contains(&places))
+        let open = all.iter().filter(|finding| !is_proven(finding) && !finding.is_of_library());
+        open.filter_map(race_places).any(|places| !proven.contains(&places))
     }
 
     /// The recording whose targets are next. The first one has to be sound. Of the others what is not is of no use, and does no

@@ -89,7 +89,8 @@ impl Exploring {
         if self.tried == 0 {
             return Account { left: Some("exploring schedules: no time was left".into()), ..Account::default() };
         }
-        let within = format!("{} at visible operations", up_to(most as u64));
+        let last = if self.parts.last == 0 { "" } else { ", threads without code of the program coming last" };
+        let within = format!("{} at visible operations{last}", up_to(most as u64));
         if self.running.summary.exhausted {
             let beside = self.search.beside();
             let mut tried = format!("every schedule {within} ({})", self.tried - beside);

@@ -8,9 +8,9 @@
 //! that touch the same variable, or blocks made at the same place, are one finding; so are deadlocks whose threads wait at equal
 //! places for locks of the same names (`named`).
 
-use crate::findings::rust::is_source_of_library;
 use crate::findings::symbols::Symbols;
 use rashomon_abi::numbers::Fnv;
+use rashomon_event::library::is_source_of_library;
 use rashomon_event::{ContextId, FindingId, FindingKind, Frame, SiteId, Trace};
 
 /// Files that belong to the system and not to the program.

@@ -5,6 +5,7 @@
 //! that nobody saw. `cargo rashomon` links one with instrumentation.
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+use rashomon_event::library::is_library;
 use rashomon_event::{Frame, ModuleInfo, path_of};
 use rashomon_symbolize::CachedObject;
 use std::collections::BTreeMap;
@@ -33,17 +34,6 @@ pub fn is_from_rust(module: &ModuleInfo) -> bool {
         KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found);
         found
     })
-}
-
-/// Whether the code is from the sources of the standard library.
-pub fn is_library(frame: &Frame) -> bool {
-    frame.file.as_deref().is_some_and(is_source_of_library)
-}
-
-/// Whether a source file is one of the standard library.
-pub fn is_source_of_library(file: &str) -> bool {
-    let of_toolchain = file.starts_with("/rustc/") && file.contains("/library/");
-    of_toolchain || file.contains("/rustlib/src/rust/library/")
 }
 
 /// Takes away how the library comes to call the program.

@@ -25,8 +25,10 @@ use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
 use rashomon_confirm::provoke::Setting;
 use rashomon_confirm::{Output, ProvokedRun, Time, provoke};
+use rashomon_event::library::is_library_at_work;
 use rashomon_event::provocation::PROVOCATION_VERSION;
-use rashomon_event::{Deadline, Descriptor, Evidence, First, Provocation};
+use rashomon_event::{Deadline, Descriptor, EventIndex, Evidence, First, Provocation};
+use rashomon_order::targets::Target;
 use rashomon_trace::{After, Catch, LoadedTrace, ProvokeRequest, Watched};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -66,6 +68,8 @@ pub struct ProvokeSettings {
     /// Otherwise go on for so long, where an execution takes less: what was not provoked may have been so by chance, and what was
     /// not recorded is no target.
     pub second_look: Duration,
+    /// Also try what a language's library does with data of its own, where something orders it.
+    pub library: bool,
 }
 
 impl ProvokeSettings {
@@ -86,6 +90,7 @@ impl ProvokeSettings {
             with_ordered: false,
             whole_budget: false,
             second_look: Duration::ZERO,
+            library: false,
         }
     }
 }
@@ -180,7 +185,16 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         let identities = rashomon_trace::provoked::identities(session)?;
         // Half of the time is for what is found.
         let looking = deadline.less(deadline.limit(Duration::MAX) / 2);
+        let recorded = Describer::new(&loaded.trace, &loaded.sync_objects, job.symbols).with_frames(&loaded.frames);
         let mut plan = Plan::new(&loaded.trace, &identities, settings, looking);
+        if !settings.library {
+            let at_work = |event: EventIndex| {
+                let event = loaded.trace.event(event);
+                is_library_at_work(&recorded.stack(event.site, event.context))
+            };
+            let is_doubtful = |target: &Target| target.evidence != Evidence::HappensBefore;
+            plan.pairs.retain(|Pair { target, .. }| !(is_doubtful(target) && at_work(target.first) && at_work(target.second)));
+        }
         known.enter(&mut plan);
         let before: Vec<TargetState> = plan.pairs.iter().map(|pair| pair.decision).collect();
         let open = || plan.pairs.iter().filter(|pair| pair.decision == TargetState::Open);
@@ -195,7 +209,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
             run,
             settings,
             loaded,
-            recorded: Describer::new(&loaded.trace, &loaded.sync_objects, job.symbols).with_frames(&loaded.frames),
+            recorded,
             deadline,
             native,
             hold,

@@ -356,6 +356,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             races: true,
             hold: if settings.exclude { thread(pair.a1) } else { None },
             prefer: if settings.hint { thread(pair.a2) } else { None },
+            last: 0,
             steps: settings.steps,
             expected: Expected::AnyCode,
             jobs: settings.jobs,

@@ -7,9 +7,9 @@
 use crate::findings::compose::Composer;
 use crate::findings::describe::access_class;
 use crate::findings::identity::is_system;
-use crate::findings::rust::is_library;
 use crate::findings::symbols::Symbols;
 use rashomon_event::finding::Step;
+use rashomon_event::library::is_library;
 use rashomon_event::{Access, Address, ContextId, EventIndex, EventKind, Frame, SiteId, ThreadId};
 use rashomon_trace::GoalRecord;
 
