@@ -54,8 +54,8 @@ pub mod field {
     pub const WANTED: usize = 16;
     /// Words of the table of orders: see [`super::orders`].
     pub const ORDER_WORDS: usize = 17;
-    /// Threads (bits by number) that come last: unless a decision says so, none of them is chosen, or told to be able to go on, as
-    /// long as another one can, and does more than poll.
+    /// Threads (bits by number) that come last: unless a decision says so, none of them is chosen, or told to be able to go on,
+    /// as long as another one can, and does more than poll.
     pub const LAST: usize = 18;
 
     // Written by the runtime.

@@ -17,7 +17,7 @@ const ALLOWED: [(&str, &str); 8] = [
 
 /// Programs that the tool is tried on: what is wrong with their `unsafe` code is what they are for.
 fn is_tried_on(file: &files::TextFile) -> bool {
-    file.path.starts_with("tests/rust/")
+    ["tests/rust/", "tests/gates/"].iter().any(|folder| file.path.starts_with(folder))
 }
 
 /// Crates with such a module deny `unsafe` and except the module; all others forbid it.

@@ -27,6 +27,25 @@ pub struct Stored {
     pub trust: bool,
 }
 
+fn provoking(options: &ProvokeOptions) -> ProvokeSettings {
+    ProvokeSettings {
+        executions: options.runs,
+        hold: options.hold,
+        jobs: options.jobs.map_or_else(processors, usize::from),
+        orders: options.orders == Switch::On,
+        stop: !options.to_end,
+        strategy: match options.strategy {
+            Holding::Targets => Strategy::Targets,
+            Holding::Statements => Strategy::Statements,
+            Holding::Random => Strategy::Random,
+        },
+        with_ordered: options.with_ordered,
+        whole_budget: options.whole_budget,
+        second_look: if options.strategy == Holding::Targets { options.second_look } else { Duration::ZERO },
+        library: true,
+    }
+}
+
 pub fn provoke(
     ui: Ui,
     run: &RunOptions,
@@ -64,23 +83,7 @@ pub fn provoke(
     if records {
         record_all(&job, &mut record, run, &mut reporter)?;
     }
-    let provoking = ProvokeSettings {
-        executions: options.runs,
-        hold: options.hold,
-        jobs: options.jobs.map_or_else(processors, usize::from),
-        orders: options.orders == Switch::On,
-        stop: !options.to_end,
-        strategy: match options.strategy {
-            Holding::Targets => Strategy::Targets,
-            Holding::Statements => Strategy::Statements,
-            Holding::Random => Strategy::Random,
-        },
-        with_ordered: options.with_ordered,
-        whole_budget: options.whole_budget,
-        second_look: if options.strategy == Holding::Targets { options.second_look } else { Duration::ZERO },
-        library: true,
-    };
-    let mut engine = Provoke::new(provoking);
+    let mut engine = Provoke::new(provoking(options));
     engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), bounds.rest())?;
     let told = engine.told;
     reporter.finish();

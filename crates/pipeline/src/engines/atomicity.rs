@@ -315,7 +315,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
             (open, _) => Some(format!("{} of critical sections not interleaved", count(open, "pair"))),
         };
         let of_library = self.of_library.len() as u64;
-        let of_library = (of_library > 0).then(|| format!("{} of critical sections of the language's library", count(of_library, "pair")));
+        let words = || format!("{} of critical sections of the language's library", count(of_library, "pair"));
+        let of_library = (of_library > 0).then(words);
         let left = [open, of_library].into_iter().flatten().reduce(|open, of_library| format!("{open}; {of_library}"));
         Account { tried, left, pairs: self.leads() as u64 }
     }

@@ -1,5 +1,6 @@
-//! Threads in which no code of the program runs, such as that of the harness of Rust's tests: it creates the thread of the test,
-//! waits for the result and prints it. In a check they go on when no other thread can, so that schedules are those of the program.
+//! Threads in which no code of the program runs, such as that of the harness of Rust's tests: it creates the thread of the
+//! test, waits for the result and prints it. In a check they go on when no other thread can, so that schedules are those of the
+//! program.
 
 use crate::findings::describe::Describer;
 use crate::findings::symbols::Symbols;

@@ -18,8 +18,7 @@ const LEAST_RECORDINGS: u32 = 10;
 pub fn lines(look: &Look<'_>, findings: &[Finding], store: &str, recordings: u32) -> String {
     let is_diverged = |finding: &&Finding| matches!(finding.verdict, Verdict::Diverged { .. }) && !has_failed_once(finding);
     // What a language's library does with its own data is nobody's who reads this: it is counted among what was not decided.
-    let diverged: Vec<&Finding> =
-        findings.iter().filter(is_diverged).filter(|finding| !finding.is_of_library()).collect();
+    let diverged: Vec<&Finding> = findings.iter().filter(is_diverged).filter(|finding| !finding.is_of_library()).collect();
     let mut out = String::new();
     if diverged.is_empty() {
         return out;
