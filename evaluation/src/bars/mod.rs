@@ -10,6 +10,7 @@ pub mod explore;
 pub mod fingerprints;
 pub mod formats;
 pub mod formats_out;
+pub mod gates;
 pub mod llvm_tsan;
 pub mod long;
 pub mod memcached;

@@ -19,10 +19,13 @@ use rashomon_confirm::execution::OUTPUT_FILE;
 use rashomon_confirm::force::{attempt, folder_of, forced_session};
 use rashomon_confirm::{Attempt, Ending, Output, execute};
 use rashomon_event::library::is_library;
-use rashomon_event::{EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Replays, Schedule, Side, ThreadId, Trial};
+use rashomon_event::{
+    ContextId, EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Replays, Schedule, Side, SiteId, ThreadId, Trial,
+};
 use rashomon_explore::Failure;
 use rashomon_report::ProgramExit;
 use rashomon_trace::{After, Crash, RunHeader};
+use rustc_hash::FxHashMap;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
@@ -81,8 +84,10 @@ pub fn failure_of(exit: ProgramExit) -> Option<Failure> {
 
 /// What the kernel said of a crash follows.
 const KERNEL: &str = "the kernel said: ";
-/// Among so many events the last one of the program's own code is looked for.
+/// Among so many events the last one of the program's own code is looked for. Behind what made an exit code wrong a test framework
+/// may have done much by itself.
 const RECENT_EVENTS: usize = 256;
+const EVENTS_BEFORE_EXIT: usize = 1 << 20;
 /// Threads that are shown.
 const MOST_THREADS: usize = 64;
 
@@ -91,14 +96,24 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
     /// came about. The others are shown where they did something last.
     pub fn of_failure(&self, failure: Failure) -> Finding {
         let trace = &self.loaded.trace;
-        let own = |index: &EventIndex| {
-            let frame = self.describer.place_of(*index);
-            frame.is_some_and(|frame| !is_library(&frame) && frame.file.as_deref().is_some_and(|file| !is_system(file)))
+        let mut known: FxHashMap<(SiteId, ContextId), bool> = FxHashMap::default();
+        let mut own = |index: &EventIndex| {
+            let event = trace.event(*index);
+            *known.entry((event.site, event.context)).or_insert_with(|| {
+                let frame = self.describer.place_of(*index);
+                frame.is_some_and(|frame| !is_library(&frame) && frame.file.as_deref().is_some_and(|file| !is_system(file)))
+            })
         };
         let runner = self.loaded.turns().last().map(|(thread, _)| *thread);
         let ran = |index: &EventIndex| runner.is_none_or(|runner| trace.event(*index).thread == runner);
-        let recent = || trace.indices().rev().filter(ran).take(RECENT_EVENTS);
-        let last = recent().find(own).or_else(|| recent().next());
+        let is_exit = matches!(failure, Failure::Code(_));
+        let most = if is_exit { EVENTS_BEFORE_EXIT } else { RECENT_EVENTS };
+        let mut last = trace.indices().rev().filter(ran).take(most).find(&mut own);
+        if last.is_none() && is_exit {
+            // The harness of tests ran last, and has no code of the program.
+            last = trace.indices().rev().take(most).find(&mut own);
+        }
+        let last = last.or_else(|| trace.indices().rev().find(ran));
         let side = |index: EventIndex, action: &str| {
             let event = trace.event(index);
             match event.kind {
@@ -126,7 +141,8 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             );
         places.extend(named.map(|index| place_key(trace, self.symbols, trace.event(index).site, trace.event(index).context)));
         let story = self.story(runner);
-        let mut sides: Vec<Side> = last.map(|index| side(index, "ran last")).into_iter().collect();
+        let did = |index| if ran(&index) { "ran last" } else { "was the last in the program's own code" };
+        let mut sides: Vec<Side> = last.map(|index| side(index, did(index))).into_iter().collect();
         sides.extend(story.sides);
         let ran_last = last.map(|index| trace.event(index).thread);
         let others = self.standing().into_iter().filter(|(thread, _)| Some(*thread) != ran_last);
