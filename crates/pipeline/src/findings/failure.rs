@@ -84,8 +84,8 @@ pub fn failure_of(exit: ProgramExit) -> Option<Failure> {
 
 /// What the kernel said of a crash follows.
 const KERNEL: &str = "the kernel said: ";
-/// Among so many events the last one of the program's own code is looked for. Behind what made an exit code wrong a test framework
-/// may have done much by itself.
+/// Among so many events the last one of the program's own code is looked for. Behind what made an exit code wrong a framework of
+/// tests may have done much by itself.
 const RECENT_EVENTS: usize = 256;
 const EVENTS_BEFORE_EXIT: usize = 1 << 20;
 /// Threads that are shown.
