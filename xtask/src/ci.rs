@@ -101,8 +101,8 @@ impl Check {
             Self::Build => vec![of(cargo(), "build --release --package rashomon-cli")],
             Self::Test => {
                 let mut commands = if has_nextest() {
-                    // One more than there are processors: some wait, for deadlines and for programs that hang.
-                    let threads = available_parallelism().map_or(2, NonZeroUsize::get) + 1;
+                    // Two more than there are processors: some wait, for deadlines and for programs that hang.
+                    let threads = available_parallelism().map_or(2, NonZeroUsize::get) + 2;
                     let others = format!("nextest run --workspace --no-fail-fast --test-threads {threads} --filterset {OTHERS}");
                     let sharing = format!("test --workspace --no-fail-fast {SHARING} -- --test-threads {threads}");
                     vec![of(cargo(), &others), of(cargo(), &sharing), of(cargo(), "test --workspace --doc")]

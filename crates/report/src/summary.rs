@@ -6,6 +6,10 @@ use rashomon_event::{Finding, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Notes of a run that begin so say what a check tried, and what it did not.
+pub const TRIED: &str = "tried: ";
+pub const NOT_TRIED: &str = "not tried: ";
+
 /// How the recorded program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]

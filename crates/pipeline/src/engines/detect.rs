@@ -207,7 +207,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Detect {
         let tried = (self.detections > 0).then(|| {
             let places = count(self.races.len() as u64, "pair");
             let times = count(u64::from(self.detections), "execution");
-            format!("{places} of racing places seen by the online detector in {times}, and recorded {} times", self.recordings)
+            let recorded = count(u64::from(self.recordings), "recording");
+            format!("{places} of racing places seen by the online detector in {times}, of which {recorded} was made")
         });
         Account { tried, ..Account::default() }
     }

@@ -15,6 +15,7 @@ use crate::engines::engine::{Engine, Registered, Share, Turn};
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 use rashomon_event::Deadline;
+use rashomon_report::summary::{NOT_TRIED, TRIED};
 use std::time::{Duration, Instant};
 
 /// An engine with what it has had of its share.
@@ -164,8 +165,8 @@ fn tell<S: Symbols + ?Sized>(engines: &[Queued<'_, S>], case: &mut Case<'_, '_, 
         ));
     }
     left.push("code that no execution reached".into());
-    case.tally.notes.push(format!("tried: {}", tried.join("; ")));
-    case.tally.notes.push(format!("not tried: {}", left.join("; ")));
+    case.tally.notes.push(format!("{TRIED}{}", tried.join("; ")));
+    case.tally.notes.push(format!("{NOT_TRIED}{}", left.join("; ")));
     Ok(())
 }
 

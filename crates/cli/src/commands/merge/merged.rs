@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use rashomon_event::{Finding, FindingId};
+use rashomon_report::summary::{NOT_TRIED, TRIED};
 use rashomon_report::{ProgramExit, RunSummary, TestCase};
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ pub struct Merged {
     findings: BTreeMap<FindingId, (Finding, Vec<String>)>,
     checks: Vec<TestCase>,
     summary: Option<RunSummary>,
+    /// What each tried, and what it did not.
+    efforts: Vec<String>,
 }
 
 impl Merged {
@@ -51,11 +54,14 @@ impl Merged {
         sum.unexamined.pairs += summary.unexamined.pairs;
         sum.unexamined.recordings += summary.unexamined.recordings;
         sum.interrupted |= summary.interrupted;
-        for note in summary.notes {
+        let (efforts, notes): (Vec<_>, Vec<_>) =
+            summary.notes.into_iter().partition(|note| [TRIED, NOT_TRIED].iter().any(|start| note.starts_with(start)));
+        for note in notes {
             if !sum.notes.contains(&note) {
                 sum.notes.push(note);
             }
         }
+        self.efforts.extend(efforts);
     }
 
     /// One that could not be made.
@@ -74,8 +80,13 @@ impl Merged {
 
     /// Of all: the exit of the first that failed.
     pub fn finish(self, of: Of, command: Vec<String>, store: String) -> (Vec<Finding>, RunSummary) {
-        let Self { findings, checks, summary } = self;
+        let Self { findings, checks, summary, efforts } = self;
         let mut summary = summary.unwrap_or_else(RunSummary::without_run);
+        match efforts.len() {
+            // Of one check.
+            0..=2 => summary.notes.extend(efforts),
+            _ => summary.notes.push("what was tried, and what was not, the report of each store says".into()),
+        }
         (summary.command, summary.store) = (command, store);
         let failed = |one: &&TestCase| one.exit != ProgramExit::Code { code: 0 };
         summary.exit = checks.iter().find(failed).or(checks.first()).map_or(ProgramExit::Unknown, |one| one.exit);
