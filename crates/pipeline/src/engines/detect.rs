@@ -208,7 +208,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Detect {
             let places = count(self.races.len() as u64, "pair");
             let times = count(u64::from(self.detections), "execution");
             let recorded = count(u64::from(self.recordings), "recording");
-            format!("{places} of racing places seen by the online detector in {times}, of which {recorded} was made")
+            format!("{places} of racing places seen by the online detector in {times}, and {recorded} of such places alone")
         });
         Account { tried, ..Account::default() }
     }
