@@ -25,6 +25,7 @@ use crate::system::modules::{self, Module};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::Runtime;
 use crate::system::{config, header, real};
+use crate::system::{entry, tls};
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use rashomon_abi::control;
@@ -305,14 +306,18 @@ fn data_of(target: u64, data: &mut [[u64; 2]; MOST_DATA]) -> Option<usize> {
     })
 }
 
-/// Notes the begin of a call: 1 if that was done. `frame`: where the caller's frame pointer is saved, with the return address
+/// Says of what [`begin`] returns that the call was noted; the frame of the passage around this one is the rest.
+const NOTED: u64 = 1;
+
+/// Notes the begin of a call: not 0 if that was done. `frame`: where the caller's frame pointer is saved, with the return address
 /// above it.
 pub unsafe extern "C" fn begin(entry: &Entry, registers: &[u64; 6], frame: u64) -> u64 {
     let Some(runtime) = Runtime::try_enter() else { return 0 };
     if !config::option(control::option::UNSEEN_CALLS) {
         return 0;
     }
-    let (thread, target, site) = (runtime.thread(), entry.target, site_of(frame));
+    // SAFETY: the passage's own.
+    let (thread, target, site) = (runtime.thread(), entry.target, unsafe { entry::return_of(frame) });
     // Whether it polls is not known: whoever does nothing else, and reaches nothing new, lets others go on.
     if reach::is_still() {
         sched::polled(thread);
@@ -329,23 +334,21 @@ pub unsafe extern "C" fn begin(entry: &Entry, registers: &[u64; 6], frame: u64) 
         })
     });
     recorder::sync(thread, Op::CallBegin, target, aux_of(frame, thread.stack.get()), site, &[frame, set]);
-    1
+    tls::hot().passage.replace(frame) | NOTED
 }
 
 /// Notes the end of a call whose begin was noted.
 pub unsafe extern "C" fn end(entry: &Entry, noted: u64, frame: u64) {
-    if noted != 0
-        && let Some(runtime) = Runtime::try_enter()
-    {
-        let (thread, target, site) = (runtime.thread(), entry.target, site_of(frame));
+    if noted == 0 {
+        return;
+    }
+    tls::hot().passage.set(noted & !NOTED);
+    if let Some(runtime) = Runtime::try_enter() {
+        // SAFETY: the passage's own.
+        let (thread, target, site) = (runtime.thread(), entry.target, unsafe { entry::return_of(frame) });
         sched::point(&runtime, Op::CallEnd, target, site);
         recorder::sync(thread, Op::CallEnd, target, aux_of(frame, thread.stack.get()), site, &[frame]);
     }
-}
-
-fn site_of(frame: u64) -> u64 {
-    // SAFETY: by the passage.
-    unsafe { *((frame + 8) as *const u64) }
 }
 
 fn aux_of(frame: u64, (low, high): (u64, u64)) -> u16 {

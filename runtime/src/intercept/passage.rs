@@ -76,6 +76,7 @@ macro_rules! passages {
     ($($name:ident: $move:literal $register:literal $bytes:literal;)*) => { $(
         /// Comes with the entry in `r11`, all else as the caller left it.
         #[unsafe(naked)]
+        #[unsafe(link_section = "rashomon_passages")]
         unsafe extern "C" fn $name() {
             naked_asm!(
                 ".cfi_startproc",

@@ -1,6 +1,8 @@
 //! How an interposed function begins, wherever it is, and which kind of entry point a code address belongs to: each kind has a
 //! section of its own.
 
+use crate::system::tls;
+
 /// What begins the assembly of an interposed function.
 macro_rules! names_of {
     ($name:ident) => {
@@ -63,6 +65,8 @@ unsafe extern "C" {
     static __stop_rashomon_mutex: u8;
     static __start_rashomon_hooks: u8;
     static __stop_rashomon_hooks: u8;
+    static __start_rashomon_passages: u8;
+    static __stop_rashomon_passages: u8;
 }
 
 /// Whether an interposed function, by its address, does nothing of its own: atomic operations, tries, yields, sleeps.
@@ -78,4 +82,32 @@ pub fn is_mutex_call(callee: u64) -> bool {
 /// Whether a code address lies in a hook that compiled code calls at an access, a function's begin or its end.
 pub fn is_in_hook(address: u64) -> bool {
     (&raw const __start_rashomon_hooks as u64..&raw const __stop_rashomon_hooks as u64).contains(&address)
+}
+
+/// Whether a code address lies in a passage to code that is not seen (`intercept/passage.rs`).
+pub fn is_in_passage(address: u64) -> bool {
+    (&raw const __start_rashomon_passages as u64..&raw const __stop_rashomon_passages as u64).contains(&address)
+}
+
+/// How far above a function's frame that of the passage lies at most that called it.
+const NEAR: u64 = 1 << 16;
+
+/// Who called the passage that an interposed function returns to: code that is not seen jumped to that function as its last act.
+/// `otherwise`: where the passage's frame was left by a jump.
+#[cold]
+pub fn caller_of_passage(otherwise: u64) -> u64 {
+    let here = 0_u8;
+    let frame = tls::hot().passage.get();
+    let distance = frame.wrapping_sub((&raw const here).addr() as u64);
+    // SAFETY: the frame of a passage that has not returned, right above this one.
+    if distance < NEAR { unsafe { return_of(frame) } } else { otherwise }
+}
+
+/// Where a passage returns to.
+///
+/// # Safety
+/// The frame of a passage that has not returned.
+pub unsafe fn return_of(frame: u64) -> u64 {
+    // SAFETY: by the contract; the frame begins with the caller's frame pointer, and the return address is above it.
+    unsafe { *((frame + 8) as *const u64) }
 }

@@ -4,13 +4,14 @@
 //! instructions in a shared object, relaxed to one constant when linked statically. A thread that the runtime does not know has
 //! an all-zero block: its first hook takes the slow path, finds no thread and returns.
 
+use crate::system::entry;
 use crate::system::shared::Shared;
 use crate::system::thread::Thread;
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
 use core::mem::offset_of;
 
-pub const HOT_BYTES: usize = 320;
+pub const HOT_BYTES: usize = 384;
 
 global_asm!(
     ".section .tbss,\"awT\",@nobits",
@@ -18,9 +19,9 @@ global_asm!(
     ".hidden rashomon_hot",
     ".globl rashomon_hot",
     ".type rashomon_hot,@object",
-    ".size rashomon_hot,320",
+    ".size rashomon_hot,384",
     "rashomon_hot:",
-    ".zero 320",
+    ".zero 384",
     ".text",
     // core is compiled for unwinding; nothing here unwinds, but a whole-archive link looks for the name.
     ".weak rust_eh_personality",
@@ -103,6 +104,8 @@ pub struct Hot {
     /// Activations recorded so far: which process of a line of forks ([`rashomon_abi::record::PROCESS_SHIFT`]), and how many
     /// in it.
     pub activations: Cell<u64>,
+    /// Frame of the innermost passage to code that is not seen whose call was noted; 0: none.
+    pub passage: Cell<u64>,
 }
 
 impl Hot {
@@ -195,8 +198,10 @@ pub fn current() -> Option<&'static Thread> {
     hot().thread.get()
 }
 
-/// Return address of the interposed call, stored by the trampoline that led here.
+/// Return address of the interposed call, stored by the trampoline that led here. Where code that is not seen has jumped to the
+/// interposed function as its last act, it is that of the call to that code.
 #[inline(always)]
 pub fn caller() -> u64 {
-    hot().caller.get()
+    let caller = hot().caller.get();
+    if entry::is_in_passage(caller) { entry::caller_of_passage(caller) } else { caller }
 }

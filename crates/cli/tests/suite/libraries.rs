@@ -181,3 +181,41 @@ fn a_library_that_nobody_calls_turns_nothing_off() {
     let ended = place.rashomon(&["predict", "store"]).expect(0, &["1 predicted"]);
     assert!(!ended.err.contains("libidle"), "{ended}");
 }
+
+/// A library's function whose last act is to lock jumps there: who called it took the lock.
+#[test]
+fn locks_that_a_library_takes_as_its_last_act_are_taken_by_its_caller() {
+    let place = Place::new();
+    let library = "#include <pthread.h>
+        int wrapped_lock(pthread_mutex_t *lock) { return pthread_mutex_lock(lock); }
+        int wrapped_unlock(pthread_mutex_t *lock) { return pthread_mutex_unlock(lock); }\n";
+    let program = "#include <pthread.h>
+int wrapped_lock(pthread_mutex_t *), wrapped_unlock(pthread_mutex_t *);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int x;
+static void *task(void *unused) {
+    wrapped_lock(&lock);
+    x++;
+    wrapped_unlock(&lock);
+    return 0;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    x++;
+    pthread_join(thread, 0);
+    return 0;
+}
+";
+    place.write("library.c", library);
+    place.must("gcc", &["-O2", "-shared", "-fPIC", "-Wl,-soname,libwrapped.so", "-o", "libwrapped.so", "library.c"]);
+    place.write("program.c", program);
+    let folder = format!("-Wl,-rpath,{}", place.path("").display());
+    place.rashomon(&["cc", "-g", "-O1", "-pthread", "-o", "program", "program.c", "libwrapped.so", &folder]).expect(0, &[]);
+    let ended =
+        place.rashomon(&["check", "--budget", "20", "--json", "report.json", "--", "./program"]).expect(66, &["1 proven"]);
+    let report = place.json("report.json");
+    let sides = report["findings"][0]["sides"].as_array().expect("two sides");
+    let taken = sides.iter().find_map(|side| side["held"][0]["acquired_at"].as_array()).expect("a lock is held");
+    assert_eq!((taken[0]["function"].as_str(), taken[0]["line"].as_u64()), (Some("task"), Some(6)), "{ended}");
+}
