@@ -29,6 +29,9 @@ use std::process::Command;
 /// Tests of one program are executed one after the other: side by side they would have to be told apart in every recording, and
 /// libtest chooses their number by that of the processors.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
+/// A panic's backtrace reads all debug information of the program, and each access of that is recorded: a million of them, for
+/// what the report has anyway.
+const NO_BACKTRACE: (&str, &str) = ("RUST_BACKTRACE", "0");
 
 pub fn run(arguments: &[OsString]) -> Result<Exit> {
     let session = Session::current()?;
@@ -84,7 +87,9 @@ fn check(settings: &Settings, executable: &OsStr, arguments: &[OsString], result
     let store = Store::create_in(&settings.stores, Path::new(executable))?;
     result.store = Some(store.path().to_path_buf());
     let ui = Ui { colour: Colour::Auto, quiet: settings.quiet };
-    let prepared = prepare_inspected(&options.run, store, inspection, arguments.to_vec(), environment())?;
+    let mut variables = environment();
+    variables.push((NO_BACKTRACE.0.into(), NO_BACKTRACE.1.into()));
+    let prepared = prepare_inspected(&options.run, store, inspection, arguments.to_vec(), variables)?;
     let checked = check_prepared(ui, &options.run, &options.confirm, &options.report, prepared)?;
     result.counts = checked.counts;
     result.met = checked.met;

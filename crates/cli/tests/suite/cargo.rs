@@ -162,10 +162,14 @@ fn deadlocks_of_the_librarys_locks() {
 fn a_lost_wake_up_under_the_harness_of_tests() {
     let place = Place::new();
     let options = ["test", "--budget", "60", "--recordings", "1", "--engines", "explore", "--test", "waits"];
-    let ended = place
-        .run(cargo(&place, &programs(), "rust", &options))
-        .expect(66, &["lost wake-up (proven, stuck)", "threads without code of the program coming last"]);
+    let mut command = cargo(&place, &programs(), "rust", &options);
+    command.env("RUST_BACKTRACE", "1");
+    let ended =
+        place.run(command).expect(66, &["lost wake-up (proven, stuck)", "threads without code of the program coming last"]);
     let (store, report) = reported(&place, &ended);
+    let run = std::fs::read_to_string(store.join("run.json")).expect("what is executed");
+    let run: Value = serde_json::from_str(&run).expect("JSON");
+    assert!(run["environment"].as_array().unwrap().contains(&serde_json::json!(["RUST_BACKTRACE", "0"])), "{run}");
     assert_eq!(own_lines(&report["findings"][0], "tests/waits.rs"), [16, 21], "{ended}");
     let id = report["findings"][0]["id"].as_str().unwrap_or_default();
     place.rashomon(&["replay", "--store", store.to_str().unwrap(), id]).expect(0, &[]);
