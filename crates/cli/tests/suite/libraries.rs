@@ -1,7 +1,7 @@
 //! Libraries without instrumentation: what they may order is neither predicted nor proven, what they are known or said not to
 //! order is, and the report names those that matter.
 
-use crate::support::place::{Place, statuses};
+use crate::support::place::{Place, RACE, statuses};
 use serde_json::Value;
 
 /// A lock that is seen by nobody: an exchange and the kernel's futex, without libc.
@@ -189,24 +189,16 @@ fn locks_that_a_library_takes_as_its_last_act_are_taken_by_its_caller() {
     let library = "#include <pthread.h>
         int wrapped_lock(pthread_mutex_t *lock) { return pthread_mutex_lock(lock); }
         int wrapped_unlock(pthread_mutex_t *lock) { return pthread_mutex_unlock(lock); }\n";
-    let program = "#include <pthread.h>
-int wrapped_lock(pthread_mutex_t *), wrapped_unlock(pthread_mutex_t *);
+    let declared = "int wrapped_lock(pthread_mutex_t *), wrapped_unlock(pthread_mutex_t *);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int x;
-static void *task(void *unused) {
+static int x;";
+    let under_lock = "{
     wrapped_lock(&lock);
     x++;
     wrapped_unlock(&lock);
     return 0;
-}
-int main(void) {
-    pthread_t thread;
-    pthread_create(&thread, 0, task, 0);
-    x++;
-    pthread_join(thread, 0);
-    return 0;
-}
-";
+}";
+    let program = RACE.replace("static int x;", declared).replace("{ x++; return 0; }", under_lock);
     place.write("library.c", library);
     place.must("gcc", &["-O2", "-shared", "-fPIC", "-Wl,-soname,libwrapped.so", "-o", "libwrapped.so", "library.c"]);
     place.write("program.c", program);

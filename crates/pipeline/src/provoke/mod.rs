@@ -1,7 +1,7 @@
 //! Provocation of a recording's targets: re-executions until every target is decided or the budget is spent.
 //!
-//! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), §3. `docs/theory-provocation.md` says what is done
-//! differently, and why what is reported is true. Every catch is a finding in the store before the next execution starts.
+//! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), §3. `docs/theory-provocation.md` says what is
+//! done differently, and why what is reported is true. Every catch is a finding in the store before the next execution starts.
 
 mod blocked;
 mod catch;

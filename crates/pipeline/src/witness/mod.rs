@@ -2,8 +2,8 @@
 //! other.
 //!
 //! O. Shacham, M. Sagiv, A. Schuster, "Scaling Model Checking of Dataraces Using Dynamic Information", JPDC 67 (2007). Phase 1 is
-//! `rashomon_predict::shacham`. Phase 2 (§3.2) explores the program itself from the prefix on: t^a1 stands right before a1 and is
-//! left out (§3.2.2), a hint lets t^a2 go as far as it can (§4.3); how the suffix is searched is in [`suffix`]. A witness
+//! `rashomon_predict::shacham`. Phase 2 (§3.2) explores the program itself from the prefix on: t^a1 stands right before a1 and
+//! is left out (§3.2.2), a hint lets t^a2 go as far as it can (§4.3); how the suffix is searched is in [`suffix`]. A witness
 //! (Definition 3.1) is kept as a schedule, executed again from the beginning, and called proven when both accesses were side by
 //! side.
 //!

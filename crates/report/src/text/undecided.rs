@@ -44,8 +44,8 @@ pub fn lines(look: &Look<'_>, findings: &[Finding], store: &str, recordings: u32
     let next = match store.is_empty() {
         true => "next: `--show suspicions` says all that is known of them".to_owned(),
         false => format!(
-            "next: `rashomon provoke {}` holds threads at these places without any schedule; `rashomon check --recordings {} …` \
-             takes more schedules; `--show suspicions` says all that is known of them",
+            "next: `rashomon provoke {}` holds threads at these places without any schedule; \
+             `rashomon check --recordings {} …` takes more schedules; `--show suspicions` says all that is known of them",
             pasted(store.as_ref()),
             recordings.saturating_mul(2).max(LEAST_RECORDINGS)
         ),

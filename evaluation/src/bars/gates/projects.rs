@@ -25,11 +25,23 @@ pub trait Project {
     fn build(&self, switches: &[&str]) -> Result<()>;
     /// These tests, or all, each a check.
     fn test(&mut self, only: &[&str]) -> Result<Ran>;
+    fn place(&self) -> &Place;
+    /// Where the last round has put its stores, below the project's folder.
+    fn stores(&self) -> &'static str;
+
     /// Puts all that the last round has found into the baseline, which holds from then on.
-    fn accept_all(&self) -> Result<()>;
-    fn forget_baseline(&self) -> Result<()>;
+    fn accept_all(&self) -> Result<()> {
+        self.place().accept_all(self.stores())
+    }
+
+    fn forget_baseline(&self) -> Result<()> {
+        self.place().forget_baseline()
+    }
+
     /// The exit code of the last round's gate if an entry of the baseline that nothing matches is an error.
-    fn strict(&mut self, only: &[&str]) -> Result<i32>;
+    fn strict(&mut self, _only: &[&str]) -> Result<i32> {
+        self.place().merge_strictly(self.stores())
+    }
 }
 
 /// Those whose names contain the part, each in a folder of its own.
@@ -69,7 +81,7 @@ const BUGS_OF_RUST: [Bug; 5] = [
 const BASELINE: &str = "known.txt";
 
 /// A copy of a project, and the tool.
-struct Place {
+pub struct Place {
     tool: PathBuf,
     folder: PathBuf,
 }
@@ -223,16 +235,12 @@ impl Project for CTest {
         ran(red, tests, only, &output)
     }
 
-    fn accept_all(&self) -> Result<()> {
-        self.0.accept_all("build/.rashomon")
+    fn place(&self) -> &Place {
+        &self.0
     }
 
-    fn forget_baseline(&self) -> Result<()> {
-        self.0.forget_baseline()
-    }
-
-    fn strict(&mut self, _: &[&str]) -> Result<i32> {
-        self.0.merge_strictly("build/.rashomon")
+    fn stores(&self) -> &'static str {
+        "build/.rashomon"
     }
 }
 
@@ -282,12 +290,12 @@ impl Project for GoogleTest {
         ran(red, tests, only, &output)
     }
 
-    fn accept_all(&self) -> Result<()> {
-        self.0.accept_all(".rashomon")
+    fn place(&self) -> &Place {
+        &self.0
     }
 
-    fn forget_baseline(&self) -> Result<()> {
-        self.0.forget_baseline()
+    fn stores(&self) -> &'static str {
+        ".rashomon"
     }
 
     fn strict(&mut self, only: &[&str]) -> Result<i32> {
@@ -344,15 +352,11 @@ impl Project for Nextest {
         ran(red, tests, only, &output)
     }
 
-    fn accept_all(&self) -> Result<()> {
-        self.place.accept_all(Self::STORES)
+    fn place(&self) -> &Place {
+        &self.place
     }
 
-    fn forget_baseline(&self) -> Result<()> {
-        self.place.forget_baseline()
-    }
-
-    fn strict(&mut self, _: &[&str]) -> Result<i32> {
-        self.place.merge_strictly(Self::STORES)
+    fn stores(&self) -> &'static str {
+        Self::STORES
     }
 }
