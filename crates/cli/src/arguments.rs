@@ -38,6 +38,7 @@ use crate::suites::Framework;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use rashomon_pipeline::shard::Shard;
 use rashomon_report::Format;
 use rashomon_report::json::schema::DESCRIBED;
 use std::ffi::OsString;
@@ -122,6 +123,10 @@ pub enum Command {
     Record {
         #[command(flatten)]
         run: RunOptions,
+        /// Make a part of the recordings that --recordings asks for, such as 2/5: the second, the seventh, etc. Default: all
+        /// of them.
+        #[arg(long, value_name = "NUMBER/OF")]
+        shard: Option<Shard>,
         /// The program and its arguments; `--` may be left out.
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
@@ -206,6 +211,9 @@ pub enum Command {
         /// this option, and then each alone on the same candidates; how far they agree goes to standard error.
         #[arg(long, value_name = "ENGINE")]
         engine: Option<PredictEngine>,
+        /// Look at a part of the store's recordings, such as 2/5: the second, the seventh, and so on. Default: at all of them.
+        #[arg(long, value_name = "NUMBER/OF")]
+        shard: Option<Shard>,
         /// A file of variables that belong together, as for `check`: of recordings that `record --dependences` made of programs
         /// built with `rashomon cc --deep`.
         #[arg(long, value_name = "FILE")]

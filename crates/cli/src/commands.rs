@@ -45,13 +45,13 @@ use anyhow::{Context as _, Result, bail};
 use rashomon_event::{Deadline, Finding};
 use rashomon_files::Links;
 use rashomon_pipeline::analyse::Engine;
-use rashomon_pipeline::check::plan::{Fixed, Next, Plan, UntilNothingNew};
+use rashomon_pipeline::check::plan::{Dealt, Fixed, Next, Plan, UntilNothingNew};
 use rashomon_pipeline::check::postponed::Postponed;
-use rashomon_pipeline::check::shard::Shard;
 use rashomon_pipeline::engines::{self, record::Record};
 use rashomon_pipeline::findings::declared::Declarations;
 use rashomon_pipeline::program::{Client, Input, Output, Program};
 use rashomon_pipeline::replay::check_recording;
+use rashomon_pipeline::shard::Shard;
 use rashomon_pipeline::trace::Policy;
 use rashomon_pipeline::{
     Accesses, Binaries, Budget, Case, Job, RecordSettings, RunRecord, Scheduling, Settings, Store, UnseenCalls,
@@ -199,12 +199,13 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
         budget: confirm.budget(Bounds::of(confirm.budget, CONFIRM_BUDGET)),
         forced_limit: confirm.forced_timeout,
         times: confirm.proofs,
-        shard: confirm.shard.unwrap_or_default(),
+        shard: Shard::WHOLE,
         postponed: Postponed::default(),
         correlated: Declarations::default(),
         keep: confirm.keep,
         tool: tool()?,
-    })
+    }
+    .of_part(confirm.shard))
 }
 
 /// Settings of a new run.
@@ -219,11 +220,10 @@ pub fn settings_for(
         Some(path) => Input::File(std::path::absolute(path)?),
         None => Input::Inherit,
     };
-    let shard = confirm.and_then(|confirm| confirm.shard).unwrap_or_default();
     Ok(Settings {
         record: RecordSettings {
             scheduling: run.policy.unwrap_or(USUAL_POLICY),
-            seed: run.seed.wrapping_add(shard.seeds()),
+            seed: run.seed,
             quantum: run.quantum,
             input,
             output,
@@ -244,12 +244,13 @@ pub fn settings_for(
         budget: confirm.map_or(Budget::NONE, |confirm| confirm.budget(bounds)),
         forced_limit: confirm.and_then(|confirm| confirm.forced_timeout),
         times: confirm.map_or(1, |confirm| confirm.proofs),
-        shard,
+        shard: Shard::WHOLE,
         postponed: Postponed::default(),
         correlated: declarations(confirm.and_then(|confirm| confirm.correlated.as_deref()))?,
         keep: confirm.is_some_and(|confirm| confirm.keep),
         tool: tool()?,
-    })
+    }
+    .of_part(confirm.and_then(|confirm| confirm.shard)))
 }
 
 /// What the file declares to belong together.
@@ -269,6 +270,15 @@ pub fn record_all(job: &Job<'_, Binaries>, run: &mut RunRecord, options: &RunOpt
 /// How many threads may run at the same time.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Of the recordings that are asked for, or of one, those that a part makes.
+pub fn plan_of_part(options: &RunOptions, shard: Shard) -> Result<Dealt> {
+    let number = options.recordings.unwrap_or(1);
+    if shard.of().1 > number as usize {
+        bail!("there is nothing for some part of --shard {shard}: --recordings has to be {} at least", shard.of().1);
+    }
+    Ok(Dealt { first: first_recording(options), number, shard })
 }
 
 /// As many recordings as are asked for; else one.

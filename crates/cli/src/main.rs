@@ -145,7 +145,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Check { run, confirm, report, per_test_case: Some(framework), target, .. } => {
             commands::check::per_case::check_each(ui, framework, (&run, &confirm, &report), target)
         }
-        Command::Record { run, command } => commands::record::record(ui, &run, command),
+        Command::Record { run, shard, command } => commands::record::record(ui, &run, shard, command),
         Command::Provoke { run, provoke, report, store, trust, command } => {
             commands::provoke::provoke(ui, &run, &provoke, &report, Stored { store, trust }, command)
         }
@@ -153,8 +153,9 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Explore { run, explore, report, target } => commands::explore::explore(ui, &run, &explore, &report, target),
         Command::Witness { run, witness, report, target } => commands::witness::witness(ui, &run, &witness, &report, target),
         Command::Reporter => commands::detect::reporter(),
-        Command::Predict { trace, predict_within, reading, engine, correlated, trust, report } => {
-            commands::predict::predict(ui, trace, (engine, predict_within), correlated.as_deref(), &reading, &trust, &report)
+        Command::Predict { trace, predict_within, reading, engine, shard, correlated, trust, report } => {
+            let how = (engine, predict_within, shard.unwrap_or_default());
+            commands::predict::predict(ui, trace, how, correlated.as_deref(), &reading, &trust, &report)
         }
         Command::Analyse { analyse } => commands::analyse::analyse(ui, &analyse),
         Command::Confirm { trace, trust, engine, libraries, confirm, report } => {

@@ -75,6 +75,8 @@ pub struct PreemptionBounding {
     /// With the fewest preemptions that led there.
     states: Option<HashMap<State, usize>>,
     sleeps: bool,
+    /// Of what deviates from the first schedule, only every so manieth change of it, from that one on.
+    part: (usize, usize),
 }
 
 impl PreemptionBounding {
@@ -91,7 +93,16 @@ impl PreemptionBounding {
             executed: 0,
             states: None,
             sleeps: false,
+            part: (0, 1),
         }
+    }
+
+    /// Only a part of them, such as (1, 5), the second of five: the first schedule, and every fifth of those that change it, with
+    /// all that follows from them. All parts together are exhaustive if each is: what one leaves out, as a state that it knows
+    /// leads there, follows from the first schedule, or from its own part.
+    #[must_use]
+    pub fn part(self, (index, of): (usize, usize)) -> Self {
+        Self { part: (index, of.max(1)), ..self }
     }
 
     /// The same, without those that only lead to states from which everything was tried, or, if there is no bound, that only
@@ -163,6 +174,7 @@ impl Search for PreemptionBounding {
             return;
         }
         let decisions = log.decisions();
+        let mut changes = 0;
         let states = if self.states.is_some() && !self.sleeps { Order::of(log).states() } else { Vec::new() };
         for (at, step) in log.steps.iter().enumerate().skip(plan.decisions.len()) {
             let ran = at.checked_sub(1).map(|before| log.steps[before].thread);
@@ -177,6 +189,11 @@ impl Search for PreemptionBounding {
             for thread in (0..64).filter(|&thread| thread != step.thread && among >> thread & 1 != 0) {
                 let cost = given.cost + usize::from(log.is_preemption(at, thread));
                 if cost > self.most {
+                    continue;
+                }
+                changes += 1;
+                if plan.decisions.is_empty() && (changes - 1) % self.part.1 != self.part.0 {
+                    asleep |= if self.sleeps { 1 << thread } else { 0 };
                     continue;
                 }
                 if self.planned > MAX_PLANNED {
@@ -205,7 +222,9 @@ impl Search for PreemptionBounding {
     }
 
     fn describe(&self) -> String {
-        format!("{} {}", counted(self.executed, "schedule"), up_to(self.bound as u64))
+        let (index, of) = self.part;
+        let part = if of > 1 { format!(", part {}/{of}", index + 1) } else { String::new() };
+        format!("{} {}{part}", counted(self.executed, "schedule"), up_to(self.bound as u64))
     }
 }
 

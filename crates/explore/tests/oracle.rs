@@ -7,6 +7,7 @@ use model::{Do, Program, Wishes, all_outcomes, finds_race, has_race, outcomes_of
 use rashomon_explore::beside::Beside;
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::preemptions::{PreemptionBounding, UNBOUNDED};
+use std::collections::BTreeSet;
 
 /// Executions of DPOR, and of the search without reduction where the program is small enough for it.
 fn check(program: &Program) -> (u32, Option<u32>) {
@@ -25,6 +26,14 @@ fn check(program: &Program) -> (u32, Option<u32>) {
         let (remembering, executions, exhaustive) = outcomes_of(program, &mut PreemptionBounding::remembering(most));
         assert!(exhaustive && executions <= most_executions, "{executions} of {most_executions}, {program:?}");
         assert_eq!(remembering, wanted, "states, {most} preemptions, {program:?}");
+        let mut parts = BTreeSet::new();
+        for index in 0..3 {
+            let part = &mut PreemptionBounding::remembering(most).part((index, 3));
+            let (reached, of_part, exhaustive) = outcomes_of(program, part);
+            assert!(exhaustive && of_part <= executions, "{of_part} of {executions}, {program:?}");
+            parts.extend(reached);
+        }
+        assert_eq!(parts, wanted, "all parts, {most} preemptions, {program:?}");
         let (beside, _, exhaustive) = outcomes_of(program, &mut Beside::new(most, 1));
         assert!(exhaustive && beside == wanted, "beside steering, {most} preemptions, {program:?}");
     }

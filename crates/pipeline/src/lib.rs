@@ -20,6 +20,7 @@ pub mod progress;
 pub mod provoke;
 pub mod record;
 pub mod replay;
+pub mod shard;
 pub mod store;
 pub mod table;
 pub mod timeline;

@@ -6,10 +6,10 @@ use rashomon_confirm::{Input, Output, Program};
 use rashomon_event::{Deadline, ModuleInfo};
 use rashomon_pipeline::check::budget::Deadlines;
 use rashomon_pipeline::check::postponed::Postponed;
-use rashomon_pipeline::check::shard::Shard;
 use rashomon_pipeline::engines::engine::{Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use rashomon_pipeline::engines::{self, Asked, of_check, run_portfolio};
 use rashomon_pipeline::findings::declared::Declarations;
+use rashomon_pipeline::shard::Shard;
 use rashomon_pipeline::store::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::{
     Accesses, Binaries, Budget, Case, Job, PipelineError, RecordSettings, RecordedRun, RunRecord, Scheduling, Settings,

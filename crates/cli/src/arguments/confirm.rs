@@ -3,8 +3,8 @@
 use super::seconds;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use rashomon_pipeline::check::shard::Shard;
 use rashomon_pipeline::engines::OPTIONAL;
+use rashomon_pipeline::shard::Shard;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -4,6 +4,7 @@ use super::{Switch, seconds};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rashomon_pipeline::Strategy;
+use rashomon_pipeline::shard::Shard;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -13,7 +14,7 @@ pub struct ExploreOptions {
     /// in an order that they have not had). Exhaustive: dpor (partial-order reduction), preemptions (few preemptions first).
     #[arg(long, value_name = "STRATEGY", default_value = "orders")]
     pub strategy: Strategy,
-    /// The most schedules to try.
+    /// The most schedules to try; with --shard, in each part.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub schedules: u64,
     /// The most preemptions of a schedule (--strategy preemptions), or priority changes (pct); 0 to 32.
@@ -48,6 +49,11 @@ pub struct ExploreOptions {
     /// Continue after a failure, and store one of each kind.
     #[arg(long)]
     pub all: bool,
+    /// Do a part of the work, such as 2/5, the second of five: what is sampled is sampled otherwise in each part, and
+    /// `preemptions` tries every fifth change of the first schedule, and what follows from it. Not with `dpor`. `rashomon merge`
+    /// makes one report of all parts. Default: everything.
+    #[arg(long, value_name = "NUMBER/OF")]
+    pub shard: Option<Shard>,
     /// Executions in parallel. Default: the number of processors.
     #[arg(long, value_name = "N")]
     pub jobs: Option<std::num::NonZeroUsize>,
@@ -91,6 +97,10 @@ pub struct WitnessOptions {
     /// The most schedules to try for a pair of accesses.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub schedules: u64,
+    /// Do a part of the work, such as 2/5: a fifth of the pairs of places that lockset warnings lead to. `rashomon merge` makes
+    /// one report of all parts. Default: everything.
+    #[arg(long, value_name = "NUMBER/OF")]
+    pub shard: Option<Shard>,
     /// Scheduling steps after the prefix at which an execution is ended.
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=4_000_000))]
     pub steps: u64,
@@ -131,6 +141,10 @@ pub struct ProvokeOptions {
     /// statements per execution (statements) or at random statements (random), both until the budget is spent.
     #[arg(long, value_enum, default_value_t = Holding::Targets)]
     pub strategy: Holding,
+    /// Do a part of the work, such as 2/5: a fifth of the conflicting pairs; what is drawn is drawn otherwise in each part.
+    /// `rashomon merge` makes one report of all parts. Default: everything.
+    #[arg(long, value_name = "NUMBER/OF")]
+    pub shard: Option<Shard>,
     /// Also try pairs that are ordered by thread creation and join. Measures what leaving them out saves and loses.
     #[arg(long)]
     pub with_ordered: bool,

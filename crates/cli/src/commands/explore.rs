@@ -6,14 +6,18 @@ use crate::arguments::{Accesses, ExploreOptions, ReportOptions, RunOptions, Targ
 use crate::bounds::{Bounds, EXPLORE_BUDGET};
 use crate::exit::Exit;
 use crate::terminal::say;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rashomon_pipeline::engines::{self, explore::Explore};
 use rashomon_pipeline::explore::{ExpectedExit, ExploreSettings, Stops};
 use rashomon_pipeline::program::Output;
-use rashomon_pipeline::{Binaries, Case, Job, Tally, UnseenCalls};
+use rashomon_pipeline::shard::Shard;
+use rashomon_pipeline::{Binaries, Case, Job, Strategy, Tally, UnseenCalls};
 
 pub fn explore(ui: Ui, run: &RunOptions, options: &ExploreOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
     refuse_filter(&run.filter, "rashomon explore")?;
+    if options.shard.is_some() && options.strategy == Strategy::Dpor {
+        bail!("--shard: what `dpor` tries next follows from all that it has tried: it has no parts, `preemptions` has");
+    }
     end_children_on_interruption();
     let Some(Prepared { mut program, store, run: mut record }) = prepare(run, target)? else { return Ok(Exit::Failed) };
     // As in the executions that are explored, so that what the recording shows is known of them.
@@ -22,6 +26,7 @@ pub fn explore(ui: Ui, run: &RunOptions, options: &ExploreOptions, report: &Repo
     let mut settings = settings_for(run, None, bounds, record.base_time_nanoseconds, Output::Discard)?;
     settings.record.unseen_calls = UnseenCalls::Unrecorded;
     settings.forced_limit = options.timeout_of_one;
+    let settings = settings.of_part(options.shard);
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
@@ -30,7 +35,8 @@ pub fn explore(ui: Ui, run: &RunOptions, options: &ExploreOptions, report: &Repo
         strategy: options.strategy,
         schedules: options.schedules,
         preemptions: options.preemptions,
-        seed: run.seed,
+        seed: settings.record.seed,
+        shard: settings.shard,
         steps: options.steps,
         stops: match options.accesses {
             Accesses::Racing => Stops::Racing,
@@ -48,7 +54,11 @@ pub fn explore(ui: Ui, run: &RunOptions, options: &ExploreOptions, report: &Repo
     reporter.finish();
     if !ui.quiet {
         let seconds = explored.summary.duration.as_secs_f64();
-        let end = if explored.summary.exhausted { "; nothing is left within the bounds" } else { "" };
+        let end = match settings.shard {
+            _ if !explored.summary.exhausted => "",
+            Shard::WHOLE => "; nothing is left within the bounds",
+            _ => "; nothing of this part is left within the bounds",
+        };
         say!("explored {} in {seconds:.1} s{end}", explored.covered);
         for (failure, after) in &explored.found {
             say!("{failure}: schedule {after}");

@@ -12,8 +12,8 @@ use crate::exit::Exit;
 use crate::progress::Reporter;
 use crate::terminal::show;
 use crate::waiting::Waiting;
-use anyhow::Result;
-use rashomon_event::Deadline;
+use anyhow::{Result, bail};
+use rashomon_event::{Deadline, counted};
 use rashomon_pipeline::analyse::Engine;
 use rashomon_pipeline::analyse::agreement::Agreement;
 use rashomon_pipeline::analyse::imported::predict_file;
@@ -22,6 +22,7 @@ use rashomon_pipeline::check::analyse_session;
 use rashomon_pipeline::check::dependences::judge_dependences;
 use rashomon_pipeline::engines::{self, predict::Predict};
 use rashomon_pipeline::findings::declared::Declarations;
+use rashomon_pipeline::shard::Shard;
 use rashomon_pipeline::{Binaries, Case, Job, Observer as _, Origin, Progress, Settings, Tally};
 use rashomon_report::RunSummary;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ use std::time::Duration;
 pub fn predict(
     ui: Ui,
     trace: Option<PathBuf>,
-    (chosen, within): (Option<PredictEngine>, Duration),
+    (chosen, within, shard): (Option<PredictEngine>, Duration, Shard),
     correlated: Option<&Path>,
     reading: &Reading,
     trust: &TrustOptions,
@@ -38,7 +39,7 @@ pub fn predict(
 ) -> Result<Exit> {
     end_all_on_interruption();
     let declared = declarations(correlated)?;
-    let exit = predict_by(ui, trace.clone(), (engine_of(chosen), within), &declared, reading, trust, report)?;
+    let exit = predict_by(ui, trace.clone(), (engine_of(chosen), within, shard), &declared, reading, trust, report)?;
     if chosen == Some(PredictEngine::All) {
         let path = trace
             .as_deref()
@@ -63,16 +64,21 @@ fn compare(ui: Ui, path: &Path, within: Duration) -> Result<()> {
 fn predict_by(
     ui: Ui,
     trace: Option<PathBuf>,
-    (engine, within): (Engine, Duration),
+    (engine, within, shard): (Engine, Duration, Shard),
     declared: &Declarations,
     reading: &Reading,
     trust: &TrustOptions,
     report: &ReportOptions,
 ) -> Result<Exit> {
-    if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_pipeline::trace::HEADER_FILE).is_file()) {
+    let session = trace.as_deref().filter(|path| path.join(rashomon_pipeline::trace::HEADER_FILE).is_file());
+    let file = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-"));
+    if let Some(path) = session.or(file).filter(|_| !shard.is_whole()) {
+        bail!("{} is no store: --shard divides the recordings of a store", path.display());
+    }
+    if let Some(session) = session {
         return predict_session(ui, session, (engine, within), declared, trust, report);
     }
-    if let Some(file) = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-")) {
+    if let Some(file) = file {
         return predict_imported(ui, file, (engine, within), reading, report);
     }
     let store = open_store(trace.as_deref())?;
@@ -81,6 +87,10 @@ fn predict_by(
     let (mut run, origin) = store.run_and_origin()?;
     add_trusted(&store, (&mut run, &origin), trust)?;
     check_binaries(&store, &run)?;
+    if !shard.is_whole() && run.recordings.len() < shard.of().1 {
+        let recordings = counted(run.recordings.len() as u64, "recording");
+        bail!("{} has {recordings}: there is nothing for some part of --shard {shard}", store.path().display());
+    }
     let settings = Settings { engine, ..settings_of(&run, &ConfirmOptions { predict_within: Some(within), ..NOTHING_FORCED })? };
     let program = program_of(&run)?;
     let symbols = Binaries::trusting(&run.trusted_libraries);
@@ -89,10 +99,13 @@ fn predict_by(
     reporter.progress(Progress::Until(Deadline::within_if_any(within)));
     let mut case = Case::new(&job, &mut run, &mut reporter);
     case.may_replay = engine == Engine::Causality && may_replay(&origin);
-    engines::run(&mut Predict::default(), &mut case, Deadline::NEVER)?;
+    engines::run(&mut Predict::of(shard), &mut case, Deadline::NEVER)?;
     job.tell_alike(&mut case.tally, case.observer)?;
     let mut tally = case.tally;
-    let sessions: Vec<PathBuf> = (0..run.recordings.len() as u32).map(|number| store.recording(number)).collect();
+    let sessions: Vec<PathBuf> = (0..run.recordings.len() as u32)
+        .filter(|number| shard.has_place(*number as usize))
+        .map(|number| store.recording(number))
+        .collect();
     let sessions: Vec<&Path> = sessions.iter().map(PathBuf::as_path).collect();
     let (suspected, notes) = judge_dependences(&sessions, &symbols, declared, Deadline::within_if_any(within))?;
     suspected.iter().try_for_each(|finding| store.write_finding(finding))?;

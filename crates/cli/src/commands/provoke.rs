@@ -76,6 +76,7 @@ pub fn provoke(
         let settings = settings_of(&run, &NOTHING_FORCED)?;
         (Prepared { program, store, run }, settings)
     };
+    let settings = settings.of_part(options.shard);
     let Prepared { program, store, run: mut record } = prepared;
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };

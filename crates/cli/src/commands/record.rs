@@ -1,27 +1,31 @@
 //! `rashomon record`: one or more executions, and nothing else.
 
 use super::prepare::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, record_all, settings_for};
+use super::{Ui, end_children_on_interruption, plan_of_part, settings_for};
 use crate::arguments::{Filter, RunOptions};
 use crate::bounds::Bounds;
 use crate::exit::Exit;
 use crate::progress::Reporter;
 use crate::terminal::say;
 use anyhow::Result;
+use rashomon_event::Deadline;
+use rashomon_pipeline::engines::{self, record::Record};
 use rashomon_pipeline::program::Output;
+use rashomon_pipeline::shard::Shard;
 use rashomon_pipeline::trace::{Recording, Stream, processes};
-use rashomon_pipeline::{Binaries, Job, Settings, Tally};
+use rashomon_pipeline::{Binaries, Case, Job, Settings, Tally};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> {
+pub fn record(ui: Ui, run: &RunOptions, shard: Option<Shard>, command: Vec<OsString>) -> Result<Exit> {
     end_children_on_interruption();
+    let mut plan = plan_of_part(run, shard.unwrap_or_default())?;
     let Some(Prepared { program, store, run: mut record }) = prepare(run, command.into())? else { return Ok(Exit::Failed) };
     let settings: Settings = settings_for(run, None, Bounds::NONE, record.base_time_nanoseconds, Output::Inherit)?;
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
     let mut reporter = Reporter::new(ui.quiet);
-    record_all(&job, &mut record, run, &mut reporter)?;
+    engines::run(&mut Record::only(&mut plan), &mut Case::new(&job, &mut record, &mut reporter), Deadline::NEVER)?;
     reporter.finish();
     let summary = job.summary(&record, &Tally::default());
     store.write_summary(&summary)?;

@@ -23,6 +23,7 @@ pub fn witness(ui: Ui, run: &RunOptions, options: &WitnessOptions, report: &Repo
     settings.record.unseen_calls = UnseenCalls::Unrecorded;
     settings.forced_limit = options.timeout_of_one;
     settings.times = 2;
+    let settings = settings.of_part(options.shard);
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);

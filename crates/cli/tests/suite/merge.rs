@@ -100,3 +100,74 @@ fn parts_of_a_check_are_one_report() {
     assert_eq!(parts["run"]["test_cases"], whole["run"]["test_cases"], "parts are no programs of their own");
     assert!(!parts["findings"].to_string().contains("shown by the check"), "{parts}");
 }
+
+/// Of every other command that divides its work.
+#[test]
+fn parts_of_other_commands() {
+    let place = Place::new();
+    program(&place, "racy", "0", "0");
+    for command in ["provoke", "explore", "witness"] {
+        let options: &[&str] = match command {
+            // The race is no failure that a schedule shows by itself.
+            "explore" => &["--strategy", "preemptions", "--accesses", "all"],
+            // What comes behind the last pair is a matter of time.
+            "provoke" => &["--policy", "run-to-block", "--second-look", "0"],
+            _ => &["--policy", "run-to-block"],
+        };
+        let run = |store: &str, share: &[&str]| {
+            let common = [command, "--quiet", "--fail-on", "never", "--json", "own.json", "--output", store];
+            place.rashomon(&[&common[..], options, share, &["--", "./racy"]].concat()).expect(0, &[]);
+            let own = place.json("own.json");
+            (ids(&own), own["run"]["executions"].as_u64().unwrap_or(0))
+        };
+        let (whole, executions) = run(&format!("{command}-whole"), &[]);
+        let shares = ["1/3", "2/3", "3/3"];
+        let parts = shares.map(|share| run(&format!("{command}-{}", &share[..1]), &["--shard", share]));
+        let found: BTreeSet<String> = parts.iter().flat_map(|(found, _)| found.iter().cloned()).collect();
+        assert_eq!(found, whole, "{command}");
+        assert!(whole.is_empty() == (command == "explore"), "{command}: {whole:?}");
+        // Pairs that are provoked together share executions.
+        let fewer = parts.iter().all(|(_, of_part)| *of_part <= executions);
+        assert!(fewer || command == "provoke", "{command}: {parts:?} of {executions}");
+        let stores = ["1", "2", "3"].map(|number| format!("{command}-{number}"));
+        let merge = ["merge", "--fail-on", "never", "--json", "merged.json", &stores[0], &stores[1], &stores[2]];
+        place.rashomon(&merge).expect(0, &[]);
+        assert_eq!(ids(&place.json("merged.json")), whole, "{command}");
+    }
+    let dpor = ["explore", "--strategy", "dpor", "--shard", "1/2", "--", "./racy"];
+    place.rashomon(&dpor).expect(125, &["`preemptions` has"]);
+}
+
+#[test]
+fn parts_of_recordings() {
+    let place = Place::new();
+    program(&place, "racy", "0", "0");
+    let seeds = |store: &str, share: &[&str]| {
+        let common = ["record", "--quiet", "--recordings", "5", "--output", store];
+        place.rashomon(&[&common[..], share, &["--", "./racy"]].concat()).expect(0, &[]);
+        let run = place.json(&format!("{store}/run.json"));
+        let recorded = run["recordings"].as_array().into_iter().flatten();
+        recorded.map(|one| (one["policy"].to_string(), one["seed"].to_string())).collect::<Vec<_>>()
+    };
+    let whole = seeds("whole", &[]);
+    let (one, two) = (seeds("one", &["--shard", "1/2"]), seeds("two", &["--shard", "2/2"]));
+    assert_eq!((whole.len(), one.len(), two.len()), (5, 3, 2));
+    let dealt: BTreeSet<_> = one.into_iter().chain(two).collect();
+    assert_eq!(dealt, whole.into_iter().collect());
+    let few = ["record", "--recordings", "2", "--shard", "1/3", "--", "./racy"];
+    place.rashomon(&few).expect(125, &["--recordings has to be 3 at least"]);
+    // Recordings are what a prediction divides.
+    let predict = |share: &[&str]| {
+        place
+            .rashomon(&[&["predict", "--quiet", "--fail-on", "never", "--json", "p.json"], share, &["whole"]].concat())
+            .expect(0, &[]);
+        let told = place.json("p.json");
+        (ids(&told), told["run"]["events"].as_u64().unwrap_or(0))
+    };
+    let (one, two) = (predict(&["--shard", "1/2"]), predict(&["--shard", "2/2"]));
+    let whole = predict(&[]);
+    assert!(!whole.0.is_empty());
+    assert!(one.1 > 0 && two.1 > 0 && one.1 + two.1 == whole.1, "{one:?} {two:?} {whole:?}");
+    place.rashomon(&["predict", "--shard", "1/6", "whole"]).expect(125, &["5 recordings"]);
+    place.rashomon(&["predict", "--shard", "1/2", "whole/recording-0"]).expect(125, &["is no store"]);
+}

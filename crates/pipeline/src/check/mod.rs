@@ -10,7 +10,7 @@ pub mod plan;
 pub mod postponed;
 pub mod prove;
 pub mod pursue;
-pub mod shard;
+
 pub mod tally;
 
 use crate::analyse::examine::Examination;
@@ -19,7 +19,6 @@ use crate::check::budget::Budget;
 use crate::check::leads::{Gathered, Lead, Source, is_proven, leads_of, merge};
 use crate::check::postponed::Postponed;
 use crate::check::prove::{Prover, load, may_be_unordered};
-use crate::check::shard::Shard;
 use crate::check::tally::Tally;
 use crate::error::PipelineError;
 use crate::findings::alike::{self, Counts};
@@ -28,6 +27,7 @@ use crate::findings::failure::{MOST_CONTROLS, Norm, Replayed};
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::record::RecordSettings;
+use crate::shard::Shard;
 use crate::store::Store;
 use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
@@ -71,6 +71,16 @@ pub struct Settings {
     pub keep: bool,
     /// The tool, for reproduce commands.
     pub tool: OsString,
+}
+
+impl Settings {
+    /// The same for a part of the work, if one is asked for. What is drawn is drawn otherwise there.
+    #[must_use]
+    pub fn of_part(mut self, shard: Option<Shard>) -> Self {
+        self.shard = shard.unwrap_or_default();
+        self.record.seed = self.record.seed.wrapping_add(self.shard.seeds());
+        self
+    }
 }
 
 /// One program, one store, one set of symbols.

@@ -13,6 +13,7 @@
 //! two executions a finding at least. A program that takes long thus gets one recording or two.
 
 use crate::record::Scheduling;
+use crate::shard::Shard;
 use rashomon_trace::Policy;
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ pub trait Plan {
 pub struct Fixed {
     pub first: Next,
     pub number: u32,
-    /// Added to the seeds of those behind the first: see [`crate::check::shard`].
+    /// Added to the seeds of those behind the first: see [`crate::shard`].
     pub seeds: u64,
 }
 
@@ -71,6 +72,25 @@ impl Plan for Fixed {
 
     fn total(&self) -> Option<u32> {
         Some(self.number)
+    }
+}
+
+/// Those of [`Fixed`] that a part of the work makes, if all parts together make them.
+#[derive(Clone, Copy, Debug)]
+pub struct Dealt {
+    pub first: Next,
+    pub number: u32,
+    pub shard: Shard,
+}
+
+impl Plan for Dealt {
+    fn next(&mut self, history: &History) -> Option<Next> {
+        let place = self.shard.place(history.recordings);
+        (place < self.number).then(|| again(self.first, place, 0))
+    }
+
+    fn total(&self) -> Option<u32> {
+        Some((0..self.number).filter(|place| self.shard.has_place(*place as usize)).count() as u32)
     }
 }
 
@@ -94,7 +114,7 @@ pub struct UntilNothingNew {
     pub first: Next,
     /// Only recordings like the first: the policy was asked for.
     pub alike: bool,
-    /// Added to the seeds of those behind the first: see [`crate::check::shard`].
+    /// Added to the seeds of those behind the first: see [`crate::shard`].
     pub seeds: u64,
 }
 

@@ -163,6 +163,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Explore {
             let at_once = self.settings.jobs as u64;
             self.expectation = Expectation::new(WORTH, case.takes(at_once)).weighing(WEIGHT);
             self.settings.expected = Self::expected(case);
+            // What is drawn beside is drawn otherwise in each part.
+            self.settings.seed = case.job.settings.shard.seeds();
         }
         let offer = self.expectation.offer();
         let offer = match &self.check {

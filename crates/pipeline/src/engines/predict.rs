@@ -6,6 +6,7 @@ use crate::engines::case::Case;
 use crate::engines::engine::{Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
+use crate::shard::Shard;
 use rashomon_event::Deadline;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,22 @@ pub const NAME: &str = "predict";
 /// Analyses the recordings of a store. The budget begins with the first one.
 #[derive(Default)]
 pub struct Predict {
-    next: u32,
+    /// Recordings so far.
+    done: u32,
+    /// Only those that have a place in it, if recordings are dealt out.
+    dealt: Shard,
     expectation: Option<Expectation>,
+}
+
+impl Predict {
+    /// Analyses the recordings of a part.
+    pub fn of(dealt: Shard) -> Self {
+        Self { dealt, ..Self::default() }
+    }
+
+    fn next(&self) -> u32 {
+        self.dealt.place(self.done)
+    }
 }
 
 impl<S: Symbols + ?Sized> Engine<S> for Predict {
@@ -24,18 +39,19 @@ impl<S: Symbols + ?Sized> Engine<S> for Predict {
     }
 
     fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
+        let is_there = (self.next() as usize) < case.run.recordings.len();
         let expectation = self.expectation.get_or_insert(Expectation::new(1.0, Duration::ZERO));
-        ((self.next as usize) < case.run.recordings.len()).then(|| expectation.offer())
+        is_there.then(|| expectation.offer())
     }
 
     /// One recording.
     fn step(&mut self, case: &mut Case<'_, '_, S>, _: Deadline) -> Result<Yield, PipelineError> {
-        if self.next == 0 {
+        if self.done == 0 {
             case.begin_budget();
         }
         let (before, begin) = (case.gathered.leads.len(), Instant::now());
-        case.analyse(self.next)?;
-        self.next += 1;
+        case.analyse(self.next())?;
+        self.done += 1;
         let made = Yield { leads: case.gathered.leads.len() - before, ..Yield::default() };
         if let Some(expectation) = &mut self.expectation {
             expectation.learn(made, begin.elapsed());

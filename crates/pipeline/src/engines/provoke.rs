@@ -113,6 +113,9 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
             self.is_over = true;
             return Ok(Yield::default());
         }
+        if self.campaigns == 0 {
+            self.draw = SplitMix(case.job.settings.shard.seeds());
+        }
         let begin = Instant::now();
         let (proven, executions) = (self.known.findings.len(), self.told.executions);
         let Some((session, loaded)) = self.load(case, until)? else {

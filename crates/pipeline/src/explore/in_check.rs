@@ -5,6 +5,7 @@ use crate::error::PipelineError;
 use crate::explore::outcome::grade_of;
 use crate::explore::{ExploreSettings, Exploring, Stops, Strategy};
 use crate::findings::failure::is_own;
+use crate::shard::Shard;
 use rashomon_confirm::{Attempt, Forcing, force};
 use rashomon_event::{Deadline, Schedule};
 use rashomon_explore::orders::Orders;
@@ -38,6 +39,7 @@ impl ExploreSettings {
             minimise: 0,
             all: true,
             jobs,
+            shard: Shard::WHOLE,
             check: true,
         }
     }

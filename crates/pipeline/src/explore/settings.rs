@@ -1,5 +1,6 @@
 //! What an exploration is asked for.
 
+use crate::shard::Shard;
 use rashomon_explore::beside::Beside;
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::orders::Orders;
@@ -95,6 +96,8 @@ pub struct ExploreSettings {
     /// Go on after a failure, and store one of each kind.
     pub all: bool,
     pub jobs: usize,
+    /// Of a search by few preemptions; what is drawn has its own seed.
+    pub shard: Shard,
     /// As a part of a check: it stores proofs alone, and only of what has none; it ends when it is dry.
     pub check: bool,
 }
@@ -119,6 +122,6 @@ pub(super) fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
         Strategy::Orders => Box::new(Orders::new(settings.seed)),
         Strategy::Dpor => Box::new(Dpor::new()),
         Strategy::Preemptions if settings.check => Box::new(Beside::new(settings.preemptions, settings.seed)),
-        Strategy::Preemptions => Box::new(PreemptionBounding::remembering(settings.preemptions)),
+        Strategy::Preemptions => Box::new(PreemptionBounding::remembering(settings.preemptions).part(settings.shard.of())),
     }
 }

@@ -195,6 +195,9 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
             let is_doubtful = |target: &Target| target.evidence != Evidence::HappensBefore;
             plan.pairs.retain(|Pair { target, .. }| !(is_doubtful(target) && at_work(target.first) && at_work(target.second)));
         }
+        let shard = job.settings.shard;
+        plan.pairs.retain(|pair| shard.owns_places(pair.places));
+        plan.seeds = shard.seeds();
         known.enter(&mut plan);
         let before: Vec<TargetState> = plan.pairs.iter().map(|pair| pair.decision).collect();
         let open = || plan.pairs.iter().filter(|pair| pair.decision == TargetState::Open);

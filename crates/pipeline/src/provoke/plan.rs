@@ -157,6 +157,8 @@ pub struct Plan {
     pub complete: bool,
     /// All sites of accesses, and how often each is in the recording; where statements are drawn.
     pub sites: Vec<(CodePlace, u64)>,
+    /// Added to those of drawn statements.
+    pub seeds: u64,
 }
 
 /// A site as a place that survives re-execution.
@@ -224,6 +226,7 @@ impl Plan {
             strategy,
             complete,
             sites: executed.into_iter().map(|(site, times)| (place_of(trace, site), times)).collect(),
+            seeds: 0,
         };
         let identity = |event: EventIndex| identities.get(&trace.event(event).thread.0).copied().unwrap_or(0);
         let mut numbers: BTreeMap<(ThreadPath, SiteId, Vec<SiteId>), usize> = BTreeMap::new();
@@ -366,7 +369,7 @@ impl Plan {
     /// Of the strategies that are here for comparison.
     fn other_round(&self, number: usize, open: &[usize]) -> Round {
         if self.strategy == Strategy::Random {
-            return self.at_statements(&mut SplitMix(number as u64));
+            return self.at_statements(&mut SplitMix(self.seeds.wrapping_add(number as u64)));
         }
         let pair = open.get(number % open.len().max(1)).map(|pair| &self.pairs[*pair]);
         let mut places: Vec<CodePlace> = pair.map_or_else(Vec::new, |pair| pair.places.to_vec());

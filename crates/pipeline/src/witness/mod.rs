@@ -259,6 +259,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             if witnessed.searched.iter().any(|row| row.id.as_ref() == Some(&finding.id)) {
                 continue;
             }
+            if !self.settings.shard.owns(&finding.id) {
+                continue;
+            }
             let late = until.is_over();
             if undecided.as_ref().is_some_and(|undecided| !undecided.contains(&finding.id) || late) {
                 continue;

@@ -26,6 +26,7 @@ pub(crate) fn plan(threads: &[u32], pairs: &[[usize; 2]]) -> Plan {
         strategy: Strategy::Targets,
         complete: true,
         sites: Vec::new(),
+        seeds: 0,
     }
 }
 
