@@ -75,6 +75,8 @@ enum Evaluation {
     Budgets(bars::budgets::Options),
     /// A check by way of a queue, workers and server killed at random: findings as without one, none lost, none twice.
     Distribute(bars::distribute::Options),
+    /// A thousand workers on one queue, their executions being sleeps: what the queue costs.
+    Workers(bars::workers::Options),
     /// Projects under CTest, GoogleTest and nextest, bugs put in, accepted and mended: red for what is new alone.
     Gates(bars::gates::Options),
     /// Damaged stores through every command: no crash, no hang, nothing outside touched, bounded memory.
@@ -136,6 +138,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Loop(options) => bars::whole::run(options),
         Evaluation::Budgets(options) => bars::budgets::run(options),
         Evaluation::Distribute(options) => bars::distribute::run(options),
+        Evaluation::Workers(options) => bars::workers::run(options),
         Evaluation::Gates(options) => bars::gates::run(options),
         Evaluation::Stores(options) => bars::stores::run(options),
         Evaluation::Witnesses(options) => papers::witnesses::run(options),

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// An archive that cannot be used this often ends the attempts at its unit.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(200);
+/// All units are looked through so often, for those that the queue has lost; more rarely where it needs long to tell all of them.
+const LISTED_EVERY: Duration = Duration::from_secs(1);
+const RARELY: u32 = 20;
 /// The queue forgets a job of which it hears nothing for some minutes.
 const OPENED_EVERY: Duration = Duration::from_secs(20);
 
@@ -53,6 +56,8 @@ struct Job<'a> {
     /// How often an archive of it could not be used.
     damaged: BTreeMap<u32, u32>,
     result: Distributed,
+    /// Behind the outcomes that have been seen.
+    position: u64,
 }
 
 /// The name under which a job's file is kept.
@@ -77,6 +82,7 @@ impl Coordinator<'_> {
             attempts: BTreeMap::new(),
             damaged: BTreeMap::new(),
             result: Distributed::default(),
+            position: 0,
         };
         let outcome = self.run(&mut job, contents, accept);
         // Also where it failed: nobody will ask for the rest. What cannot be removed now, the queue forgets some day.
@@ -102,25 +108,43 @@ impl Coordinator<'_> {
         for number in job.missing.clone() {
             self.publish(job, number)?;
         }
+        let mut listed: Option<(Instant, Duration)> = None;
         while !job.missing.is_empty() {
             if opened.elapsed() > OPENED_EVERY {
                 self.patiently(|| exchange.open_job(&job.name))?;
                 opened = Instant::now();
             }
-            // In this order: what is in neither is lost, as a worker that has concluded a unit takes it out of the queue then.
-            let queued = self.patiently(|| exchange.queued(&job.name))?;
-            let concluded = self.patiently(|| exchange.concluded(&job.name))?;
-            let mut moved = false;
-            for number in job.missing.clone() {
-                let there = concluded.contains(&number) && self.gather(job, number, accept)?;
-                if !there && !queued.contains(&number) {
-                    (self.tell)(Progress::Again { number, reason: "the queue has lost it" });
-                    self.again(job, number)?;
+            if listed.is_some_and(|(at, took)| at.elapsed() < LISTED_EVERY.max(took * RARELY)) {
+                let (concluded, position) = self.patiently(|| exchange.concluded_after(&job.name, job.position))?;
+                job.position = position;
+                for number in concluded {
+                    if job.missing.contains(&number) {
+                        self.gather(job, number, accept)?;
+                    }
                 }
-                moved |= there;
+            } else {
+                let begin = Instant::now();
+                self.look_through(job, accept)?;
+                listed = Some((Instant::now(), begin.elapsed()));
             }
-            if !moved && !job.missing.is_empty() {
+            if !job.missing.is_empty() {
                 std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
+    }
+
+    /// All units that are missing: what there is of them, and what the queue has lost.
+    fn look_through(&mut self, job: &mut Job<'_>, accept: &mut Accept<'_>) -> Result<(), QueueError> {
+        let exchange = self.exchange;
+        // In this order: what is in neither is lost, as a worker that has concluded a unit takes it out of the queue then.
+        let queued = self.patiently(|| exchange.queued(&job.name))?;
+        let concluded = self.patiently(|| exchange.concluded(&job.name))?;
+        for number in job.missing.clone() {
+            let there = concluded.contains(&number) && self.gather(job, number, accept)?;
+            if !there && !queued.contains(&number) {
+                (self.tell)(Progress::Again { number, reason: "the queue has lost it" });
+                self.again(job, number)?;
             }
         }
         Ok(())

@@ -28,8 +28,11 @@ pub trait Exchange: Sync {
 
     /// The first outcome of a unit stays. `false`: there is one already.
     fn conclude(&self, job: &str, number: u32, outcome: &[u8]) -> Result<bool, QueueError>;
-    /// Units of which there may be an outcome.
+    /// Units of which there may be an outcome. Costs the queue time for each of them.
     fn concluded(&self, job: &str) -> Result<BTreeSet<u32>, QueueError>;
+    /// Those that were concluded behind a position, 0 being the beginning, and the position behind them. Costs time for each of
+    /// these alone. Positions begin anew where the queue has lost its outcomes.
+    fn concluded_after(&self, job: &str, position: u64) -> Result<(BTreeSet<u32>, u64), QueueError>;
     fn outcome(&self, job: &str, number: u32) -> Result<Option<Vec<u8>>, QueueError>;
     /// Takes an outcome back, so that there may be another one.
     fn reopen(&self, job: &str, number: u32) -> Result<(), QueueError>;

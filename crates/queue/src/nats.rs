@@ -39,7 +39,7 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 const OPEN: Duration = Duration::from_secs(10 * 60);
 /// In which a unit that is published twice is one.
 const DEDUPLICATED: Duration = Duration::from_secs(3600);
-/// Workers that have a unit at the same time.
+/// Workers that have a unit, or wait for one, at the same time.
 const MOST_TAKEN: i64 = 100_000;
 /// Of one request; an object takes longer, but not each piece of it.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -50,9 +50,36 @@ pub struct Nats {
     handle: Handle,
     context: Context,
     lease: Duration,
-    consumer: Mutex<Option<PullConsumer>>,
+    /// What the server has told of its parts, each of which costs a question. Asked again behind every failure: they may be gone.
+    consumer: Known<PullConsumer>,
+    units: Known<Stream>,
+    outcomes: Known<kv::Store>,
+    jobs: Known<kv::Store>,
+    objects: Known<ObjectStore>,
     /// Dropped, it ends the thread that drives the connection.
     _alive: oneshot::Sender<()>,
+}
+
+/// What is known of a part of the server, once somebody has asked.
+struct Known<T>(Mutex<Option<T>>);
+
+impl<T: Clone> Known<T> {
+    const fn nothing() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    async fn or(&self, ask: impl Future<Output = Result<T, QueueError>>) -> Result<T, QueueError> {
+        if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Ok(known);
+        }
+        let told = ask.await?;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(told.clone());
+        Ok(told)
+    }
+
+    fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 impl Nats {
@@ -78,7 +105,17 @@ impl Nats {
             context.set_timeout(ANSWER);
             context
         });
-        let new = Self { handle, context, lease, consumer: Mutex::new(None), _alive: alive };
+        let new = Self {
+            handle,
+            context,
+            lease,
+            consumer: Known::nothing(),
+            units: Known::nothing(),
+            outcomes: Known::nothing(),
+            jobs: Known::nothing(),
+            objects: Known::nothing(),
+            _alive: alive,
+        };
         // Who comes at the same time makes the same, and one of both is told to wait.
         patiently(ANSWER * 2, &mut |_| {}, || new.wait(ANSWER * 2, new.prepare()))?;
         Ok(new)
@@ -86,17 +123,25 @@ impl Nats {
 
     /// Waits for the end of something, at most so long.
     fn wait<T>(&self, most: Duration, work: impl Future<Output = Result<T, QueueError>>) -> Result<T, QueueError> {
-        self.handle.block_on(async {
+        let result = self.handle.block_on(async {
             match tokio::time::timeout(most, work).await {
                 Ok(result) => result,
                 Err(_) => Err(QueueError::NoAnswer { reason: format!("none within {} seconds", most.as_secs()) }),
             }
-        })
+        });
+        if matches!(result, Err(QueueError::NoAnswer { .. })) {
+            self.consumer.forget();
+            self.units.forget();
+            self.outcomes.forget();
+            self.jobs.forget();
+            self.objects.forget();
+        }
+        result
     }
 
     /// What is not there yet is made.
     async fn prepare(&self) -> Result<(), QueueError> {
-        self.units().await?;
+        self.make_units().await?;
         let bucket = |bucket: &str, max_age| kv::Config { bucket: bucket.into(), history: 1, max_age, ..kv::Config::default() };
         for (name, age) in [(OUTCOMES, KEPT), (JOBS, OPEN)] {
             if self.context.get_key_value(name).await.is_err() {
@@ -110,7 +155,7 @@ impl Nats {
         Ok(())
     }
 
-    async fn units(&self) -> Result<Stream, QueueError> {
+    async fn make_units(&self) -> Result<Stream, QueueError> {
         let config = stream::Config {
             name: UNITS.into(),
             subjects: vec![format!("{SUBJECT}.>")],
@@ -123,33 +168,38 @@ impl Nats {
         self.context.get_or_create_stream(config).await.map_err(failed)
     }
 
+    async fn units(&self) -> Result<Stream, QueueError> {
+        self.units.or(self.make_units()).await
+    }
+
     async fn consumer(&self) -> Result<PullConsumer, QueueError> {
-        if let Some(known) = self.consumer.lock().unwrap_or_else(PoisonError::into_inner).clone() {
-            return Ok(known);
-        }
+        self.consumer.or(self.make_consumer()).await
+    }
+
+    async fn make_consumer(&self) -> Result<PullConsumer, QueueError> {
         let config = pull::Config {
             durable_name: Some(CONSUMER.into()),
             ack_policy: AckPolicy::Explicit,
             ack_wait: self.lease,
             max_deliver: -1,
             max_ack_pending: MOST_TAKEN,
+            // More than the server's usual 512 are refused, and ask again at once.
+            max_waiting: MOST_TAKEN,
             ..pull::Config::default()
         };
-        let made = self.units().await?.create_consumer(config).await.map_err(failed)?;
-        *self.consumer.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
-        Ok(made)
+        self.units().await?.create_consumer(config).await.map_err(failed)
     }
 
     async fn outcomes(&self) -> Result<kv::Store, QueueError> {
-        self.context.get_key_value(OUTCOMES).await.map_err(failed)
+        self.outcomes.or(async { self.context.get_key_value(OUTCOMES).await.map_err(failed) }).await
     }
 
     async fn jobs(&self) -> Result<kv::Store, QueueError> {
-        self.context.get_key_value(JOBS).await.map_err(failed)
+        self.jobs.or(async { self.context.get_key_value(JOBS).await.map_err(failed) }).await
     }
 
     async fn objects(&self) -> Result<ObjectStore, QueueError> {
-        self.context.get_object_store(OBJECTS).await.map_err(failed)
+        self.objects.or(async { self.context.get_object_store(OBJECTS).await.map_err(failed) }).await
     }
 
     /// The last words of the subjects that have a message.
@@ -338,10 +388,6 @@ impl Exchange for Nats {
                 Some(Err(error)) => Err(QueueError::NoAnswer { reason: error.to_string() }),
             }
         });
-        if taken.is_err() {
-            // It may be gone from the server.
-            *self.consumer.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        }
         Ok(taken?.map(|message| -> Box<dyn Taken> { Box::new(TakenMessage { handle: self.handle.clone(), message }) }))
     }
 
@@ -357,6 +403,24 @@ impl Exchange for Nats {
 
     fn concluded(&self, job: &str) -> Result<BTreeSet<u32>, QueueError> {
         self.wait(ANSWER * 2, async { self.numbers(&self.outcomes().await?.stream, &format!("$KV.{OUTCOMES}.{job}")).await })
+    }
+
+    fn concluded_after(&self, job: &str, position: u64) -> Result<(BTreeSet<u32>, u64), QueueError> {
+        let subject = format!("$KV.{OUTCOMES}.{job}.*");
+        self.wait(TRANSFER, async {
+            let stream = self.outcomes().await?.stream;
+            let (mut numbers, mut position) = (BTreeSet::new(), position);
+            loop {
+                match stream.direct_get_next_for_subject(&subject, Some(position + 1)).await {
+                    Ok(message) => {
+                        numbers.extend(message.subject.rsplit('.').next().and_then(|word| word.parse::<u32>().ok()));
+                        position = message.sequence;
+                    }
+                    Err(error) if error.kind() == stream::DirectGetErrorKind::NotFound => return Ok((numbers, position)),
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+        })
     }
 
     fn outcome(&self, job: &str, number: u32) -> Result<Option<Vec<u8>>, QueueError> {

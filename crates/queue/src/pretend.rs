@@ -15,6 +15,8 @@ pub struct State {
     pub units: Vec<Queued>,
     published: BTreeSet<(String, u32, u32)>,
     outcomes: BTreeMap<(String, u32), Vec<u8>>,
+    /// In which they came, those that were taken back included.
+    order: Vec<(String, u32)>,
     jobs: BTreeSet<String>,
     /// So many archives that are kept from now on are damaged.
     pub damaging: u32,
@@ -140,13 +142,23 @@ impl Exchange for Pretend {
     fn conclude(&self, job: &str, number: u32, outcome: &[u8]) -> Result<bool, QueueError> {
         self.call(|state| {
             let is_first = !state.outcomes.contains_key(&(job.into(), number));
-            state.outcomes.entry((job.into(), number)).or_insert_with(|| outcome.to_vec());
+            if is_first {
+                state.order.push((job.into(), number));
+                state.outcomes.insert((job.into(), number), outcome.to_vec());
+            }
             Ok(is_first)
         })
     }
 
     fn concluded(&self, job: &str) -> Result<BTreeSet<u32>, QueueError> {
         self.call(|state| Ok(state.outcomes.keys().filter(|(other, _)| other == job).map(|(_, number)| *number).collect()))
+    }
+
+    fn concluded_after(&self, job: &str, position: u64) -> Result<(BTreeSet<u32>, u64), QueueError> {
+        self.call(|state| {
+            let new = state.order.iter().skip(position as usize).filter(|(other, _)| other == job);
+            Ok((new.map(|(_, number)| *number).collect(), state.order.len() as u64))
+        })
     }
 
     fn outcome(&self, job: &str, number: u32) -> Result<Option<Vec<u8>>, QueueError> {

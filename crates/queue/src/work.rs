@@ -20,8 +20,9 @@ const ATTEMPTS: u64 = 3;
 /// Until a unit is handed out again that failed here, is of another version, or met a full queue.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 const AFTER_REFUSAL: Duration = Duration::from_secs(5);
-/// How long a unit is waited for in one request.
+/// How long a unit is waited for in one request; longer from one to the next while none comes, as workers are many.
 const WITHIN: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(16);
 
 /// What a worker tells.
 #[derive(Debug)]
@@ -72,13 +73,16 @@ impl Worker<'_> {
     /// error then.
     pub fn run(&self, execute: &dyn Execute, once: bool) -> Result<(), QueueError> {
         let mut told = BTreeSet::new();
+        let mut within = WITHIN;
         loop {
-            let Some(taken) = self.patiently(|| self.exchange.take(WITHIN))? else {
+            let Some(taken) = self.patiently(|| self.exchange.take(within))? else {
                 if once {
                     return Ok(());
                 }
+                within = (within * 2).min(LONGEST);
                 continue;
             };
+            within = WITHIN;
             match self.handle(&*taken, execute) {
                 Err(error @ QueueError::OtherVersion { .. }) => {
                     // Told before it is certain: it comes back in any case.

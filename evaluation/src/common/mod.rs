@@ -6,6 +6,7 @@ pub mod compile;
 pub mod debian;
 pub mod detector;
 pub mod measure;
+pub mod nats;
 pub mod only;
 pub mod options;
 pub mod plot;

@@ -83,6 +83,7 @@ const LAYERS: [(&str, &[&str]); 30] = [
             "rashomon-packed",
             "rashomon-pipeline",
             "rashomon-predict",
+            "rashomon-queue",
             "rashomon-refinement",
             "rashomon-sat",
             "rashomon-spill",

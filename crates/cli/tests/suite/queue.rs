@@ -1,7 +1,9 @@
 //! A check on several machines by way of a queue, with a real server of NATS.
 
 use crate::support::place::{Ended, Place, RACE, Started, is_installed, skipped, wait_for};
-use serde_json::Value;
+use data_encoding::BASE64URL_NOPAD;
+use nkeys::KeyPair;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -268,6 +270,55 @@ fn a_token_is_enough_where_the_server_says_so() {
     let url = format!("nats://s3cret@127.0.0.1:{}", server.port);
     let begun = check(&place, &url, &["--units", "1"], &["./racy"]);
     worker(&place, &url, &["--once"]).finish().expect(0, &[]);
+    begun.finish().expect(66, &[]);
+}
+
+/// A token of NATS (JWT) that `by` has signed of `about`, and what it says there.
+fn signed(by: &KeyPair, about: &KeyPair, claims: Value) -> String {
+    let claims = json!({
+        "jti": "test", "iat": 1_700_000_000, "iss": by.public_key(), "sub": about.public_key(), "name": "test", "nats": claims,
+    });
+    let head = BASE64URL_NOPAD.encode(br#"{"typ":"JWT","alg":"ed25519-nkey"}"#);
+    let text = format!("{head}.{}", BASE64URL_NOPAD.encode(claims.to_string().as_bytes()));
+    let signature = by.sign(text.as_bytes()).expect("it has its seed");
+    format!("{text}.{}", BASE64URL_NOPAD.encode(&signature))
+}
+
+/// A server whose accounts and users an operator signs, as `nsc` makes them.
+#[test]
+fn files_of_credentials_are_shown() {
+    let place = Place::new();
+    let (operator, system, account) = (KeyPair::new_operator(), KeyPair::new_account(), KeyPair::new_account());
+    let (user, stranger) = (KeyPair::new_user(), KeyPair::new_account());
+    let limits = json!({
+        "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true, "conn": -1, "leaf": -1,
+        "mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1,
+    });
+    let of_account =
+        |one: &KeyPair, limits: &Value| signed(&operator, one, json!({"type": "account", "version": 2, "limits": limits}));
+    let without_storage = json!({"subs": -1, "data": -1, "payload": -1, "wildcards": true, "conn": -1});
+    let configuration = format!(
+        "operator: {}\nsystem_account: {}\nresolver: MEMORY\nresolver_preload: {{ {}: {}\n {}: {} }}",
+        signed(&operator, &operator, json!({"type": "operator", "version": 2})),
+        system.public_key(),
+        system.public_key(),
+        of_account(&system, &without_storage),
+        account.public_key(),
+        of_account(&account, &limits)
+    );
+    let Some(server) = Server::with(&place, &configuration) else { return };
+    let of_user = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1, "pub": {}, "sub": {}});
+    for (name, by) in [("known.creds", &account), ("stranger.creds", &stranger)] {
+        let (token, seed) = (signed(by, &user, of_user.clone()), user.seed().expect("it has its seed"));
+        let parts = [("NATS USER JWT", token), ("USER NKEY SEED", seed)];
+        let parts = parts.map(|(what, text)| format!("-----BEGIN {what}-----\n{text}\n------END {what}------\n"));
+        place.write(name, parts.join("\n"));
+    }
+    place.compile("racy", RACE);
+    refused(&place, &server.url(), &[]).expect(125, &["refuses the credentials"]);
+    refused(&place, &server.url(), &["--queue-credentials", "stranger.creds"]).expect(125, &["refuses the credentials"]);
+    let begun = check(&place, &server.url(), &["--units", "1", "--queue-credentials", "known.creds"], &["./racy"]);
+    worker(&place, &server.url(), &["--once", "--queue-credentials", "known.creds"]).finish().expect(0, &[]);
     begun.finish().expect(66, &[]);
 }
 
