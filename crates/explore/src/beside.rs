@@ -116,7 +116,8 @@ impl Search for Beside {
         }
     }
 
-    fn recorded(&mut self, log: &Log) {
+    /// The first plan of the exhaustive search is the one without preemptions in any case.
+    fn recorded(&mut self, log: &Log, _failed: bool) {
         self.ordering.watch(log);
     }
 

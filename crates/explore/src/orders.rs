@@ -10,8 +10,9 @@
 //! An order of an object that was seen is not drawn again until many draws find no other; in short executions nor are orders of
 //! all objects that came together, and half of the plans draw any order of an object that has few. Half of the orders are drawn
 //! anew; the others go on from one that showed something new, up to a point, and are drawn from there: an error that needs a long
-//! order is found part by part, where the program shows the parts. What an execution failed behind is avoided from then on, as it
-//! would keep all that comes later from being tried: two steps of it are turned round.
+//! order is found part by part, where the program shows the parts. A recording that failed is tried first, in the orders that
+//! its objects had. What an execution failed behind is avoided from then on, as it would keep all that comes later from being
+//! tried: two steps of it are turned round.
 //!
 //! In long executions objects that can have few orders come first, and those all of whose orders were tried come last: an
 //! object's order is drawn among those that leave what is decided as it is, and what is decided first has most to choose from.
@@ -96,6 +97,8 @@ pub struct Orders {
     seen: u64,
     /// Of the longest execution.
     steps: usize,
+    /// Orders of the first plan: those of a recording that failed. As they are known they would not be drawn.
+    first: Option<Vec<Order>>,
 }
 
 fn hash(of: &impl std::hash::Hash) -> u64 {
@@ -141,6 +144,7 @@ impl Orders {
             met: HashSet::new(),
             seen: 0,
             steps: 0,
+            first: None,
         }
     }
 
@@ -359,6 +363,17 @@ impl Orders {
         shape
     }
 
+    /// Every object's order, as it came.
+    fn again(&self, shape: &Shape) -> Vec<Order> {
+        let mut planned = Planned::default();
+        shape.fixed.iter().for_each(|&edge| planned.decided.add(edge));
+        for two in shape.objects.values().flat_map(|events| events.windows(2)) {
+            self.put(shape, Some((&two[0], &two[1])), false, &mut planned);
+        }
+        planned.orders.truncate(MOST_ORDERS);
+        planned.orders
+    }
+
     /// An execution that somebody else planned.
     pub fn watch(&mut self, log: &Log) {
         self.take_in(log, &[]);
@@ -382,7 +397,9 @@ impl Search for Orders {
         }
         self.given += 1;
         let (mut orders, mut drawn) = (Vec::new(), Vec::new());
-        if !self.kept.is_empty() && self.random.below(UNORDERED) != 0 {
+        if let Some(again) = self.first.take() {
+            orders = again;
+        } else if !self.kept.is_empty() && self.random.below(UNORDERED) != 0 {
             for _ in 0..DRAWS_OF_ALL {
                 let nth = self.choose();
                 let shape = std::mem::take(&mut self.kept[nth]);
@@ -428,8 +445,9 @@ impl Search for Orders {
         false
     }
 
-    fn recorded(&mut self, log: &Log) {
-        self.watch(log);
+    fn recorded(&mut self, log: &Log, failed: bool) {
+        let shape = self.take_in(log, &[]);
+        self.first = failed.then(|| self.again(&shape));
     }
 
     /// The first execution is what all orders are drawn from: until it is known, another one would be drawn blindly.

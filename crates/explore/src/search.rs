@@ -31,8 +31,8 @@ pub trait Search {
     fn next(&mut self) -> Option<Plan>;
     /// The log of a plan, in the order in which plans were given, and whether exploration cut it.
     fn learn(&mut self, plan: &Plan, log: &Log, end: End);
-    /// An execution that somebody else made before the first plan.
-    fn recorded(&mut self, _log: &Log) {}
+    /// An execution that somebody else made before the first plan, and whether it failed.
+    fn recorded(&mut self, _log: &Log, _failed: bool) {}
     /// Whether, with nothing left to try, all schedules within the bounds have been covered.
     fn is_exhaustive(&self) -> bool;
     /// Plans that may be executed at the same time.

@@ -13,7 +13,7 @@ mod words;
 pub use self::in_check::DRY;
 use self::in_check::may_be_proven;
 use self::library::of_library;
-use self::outcome::{Look, grade_of, happened, look_of, of_its_length, strategy_of, unless_too_much};
+use self::outcome::{Look, grade_of, happened, is_failure, look_of, of_its_length, strategy_of, unless_too_much};
 pub use self::settings::{ExploreSettings, Stops, Strategy};
 use self::settings::{search_of, steps_of};
 use self::words::{critical_words, describe_schedule};
@@ -203,7 +203,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         if !self.program.randomise_addresses
             && let Some(log) = recorded::log_of(&loaded, &parts.accesses)
         {
-            search.recorded(&log);
+            let exit = run.recordings.first().map(|recording| recording.exit);
+            search.recorded(&log, exit.is_some_and(|exit| is_failure(exit, settings.expected)));
         }
         Ok(Some(Exploring {
             // So that sites can be compared between executions; schedules do not need it.

@@ -45,6 +45,27 @@ fn the_first_execution_orders_nothing() {
     assert!(search.next().is_some_and(|plan| plan.orders.is_empty() && plan.sampling == Sampling::Ordered { pos: true }));
 }
 
+/// An order that is known is not drawn again; but that of a failure is what one wants to see.
+#[test]
+fn a_recording_that_failed_is_repeated_first() {
+    let recorded = log(&[2, 0, 3, 1]);
+    for failed in [true, false] {
+        let mut repeated = 0;
+        for seed in 0..10 {
+            let mut search = Orders::new(seed);
+            search.recorded(&recorded, failed);
+            let plan = search.next().expect("it has no end");
+            let steps = obeyed(&log(&[0, 1, 2, 3]), &plan).steps;
+            let of = |object| {
+                let steps = steps.iter().filter(move |step| step.does.operation.object == object);
+                steps.map(|step| step.thread).collect::<Vec<u32>>()
+            };
+            repeated += u32::from([DATA, OTHER].map(of) == [[2, 0, 3, 1], [2, 0, 3, 1]]);
+        }
+        assert!(if failed { repeated == 10 } else { repeated < 5 }, "{failed}: {repeated} of 10");
+    }
+}
+
 #[test]
 fn all_orders_of_an_object_come_and_none_contradicts_another() {
     let mut search = Orders::new(0);

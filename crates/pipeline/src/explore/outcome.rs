@@ -4,7 +4,8 @@ use crate::explore::Strategy;
 use rashomon_confirm::{Attempt, Ending, Outcome};
 use rashomon_event::Grade;
 use rashomon_explore::explorer::Go;
-use rashomon_explore::{ExploreError, Failure, Observation, Sampling};
+use rashomon_explore::{Expected, ExploreError, Failure, Observation, Sampling};
+use rashomon_report::ProgramExit;
 use rashomon_trace::Crash;
 
 /// What an outcome of a replay proves of a failure.
@@ -17,6 +18,15 @@ pub(super) fn happened(failure: Failure, attempt: &Attempt) -> bool {
         Failure::Signal(signal) => attempt.execution.ending == Ending::Signal(signal),
         Failure::Code(code) => attempt.execution.ending == Ending::Code(code),
         Failure::Endless | Failure::TimedOut => attempt.execution.ending == Ending::TimedOut,
+    }
+}
+
+/// Whether an execution that ended so would be told as a failure. One that its time limit ended may go on.
+pub(super) const fn is_failure(exit: ProgramExit, expected: Expected) -> bool {
+    match (exit, expected) {
+        (ProgramExit::TimedOut, _) | (ProgramExit::Code { .. }, Expected::AnyCode) => false,
+        (ProgramExit::Code { code }, Expected::Code(wanted)) => code != wanted,
+        _ => true,
     }
 }
 
