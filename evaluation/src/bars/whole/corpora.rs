@@ -82,8 +82,9 @@ struct Judged {
     executions: u64,
     seconds: f64,
     sanitizer: Others,
-    helgrind: Others,
-    drd: Others,
+    /// `None`: it does not link without ThreadSanitizer's runtime, whose functions it calls.
+    helgrind: Option<Others>,
+    drd: Option<Others>,
     /// The check itself went wrong.
     broken: Option<String>,
 }
@@ -116,8 +117,8 @@ pub fn run(folder: &Path, options: &Options) -> Result<bool> {
     if programs.is_empty() {
         bail!("no program's name contains that");
     }
-    let build = |number: usize, program: &Program| Ok((tools.build(number, program)?, tools.build_native(number, program)?));
-    let built: Vec<Result<(Binaries, PathBuf), String>> = in_parallel(&programs, jobs(options.jobs), "built", build)?;
+    let build = |number: usize, program: &Program| Ok((tools.build(number, program)?, tools.build_native(number, program).ok()));
+    let built: Vec<Result<(Binaries, Option<PathBuf>), String>> = in_parallel(&programs, jobs(options.jobs), "built", build)?;
     let mut not_built = BTreeMap::new();
     let mut subjects = Vec::new();
     for (program, result) in programs.iter().zip(built) {
@@ -141,8 +142,11 @@ pub fn run(folder: &Path, options: &Options) -> Result<bool> {
         let mut sanitizer = Command::new(&binaries.sanitizer);
         sanitizer.env("TSAN_OPTIONS", format!("exitcode={REPORTED}"));
         judged.sanitizer = others(sanitizer.args(arguments).current_dir(&place), options.runs)?;
-        judged.helgrind = others(valgrind("helgrind", native).args(arguments).current_dir(&place), options.runs)?;
-        judged.drd = others(valgrind("drd", native).args(arguments).current_dir(&place), options.runs)?;
+        let by_valgrind = |tool: &str| {
+            let native = native.as_deref();
+            native.map(|native| others(valgrind(tool, native).args(arguments).current_dir(&place), options.runs)).transpose()
+        };
+        (judged.helgrind, judged.drd) = (by_valgrind("helgrind")?, by_valgrind("drd")?);
         let proven = judged.proven.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         eprintln!("{name}: {:.1} s, {proven}", judged.seconds);
         Ok(judged)
@@ -209,8 +213,8 @@ fn check(tool: &Path, program: &Path, arguments: &[String], place: &Path) -> Res
         executions: report["run"]["executions"].as_u64().unwrap_or(0) + report["run"]["recordings"].as_u64().unwrap_or(0),
         seconds,
         sanitizer: Others::default(),
-        helgrind: Others::default(),
-        drd: Others::default(),
+        helgrind: None,
+        drd: None,
         broken,
     })
 }
@@ -279,9 +283,17 @@ fn bars_of(programs: &[Judged]) -> Vec<Bar> {
     bars
 }
 
+/// Of the programs that fail in some schedule.
+fn count_of(report: &Report, of: impl Fn(&Judged) -> bool) -> usize {
+    report.programs.iter().filter(|one| one.said == Said::Fails && of(one)).count()
+}
+
 fn print(report: &Report, runs: u32) {
     println!("{}\n", report.command);
-    println!("Of each other tool: executions of {runs} that reported something, and that failed or hung; * if the first did.\n");
+    println!(
+        "Of each other tool: executions of {runs} that reported something, and that failed or hung; * if the first did; \
+        -: the program does not link without ThreadSanitizer's runtime.\n"
+    );
     let mut table = Table::new(&["program", "author", "proven", "found by", "executions", "seconds", "TSan", "Helgrind", "DRD"]);
     let told = |others: &Others| format!("{} {}{}", others.reported, others.failed, if others.first { " *" } else { "" });
     for one in &report.programs {
@@ -298,12 +310,12 @@ fn print(report: &Report, runs: u32) {
             one.executions.to_string(),
             format!("{:.1}", one.seconds),
             told(&one.sanitizer),
-            told(&one.helgrind),
-            told(&one.drd),
+            one.helgrind.as_ref().map_or_else(|| "-".into(), told),
+            one.drd.as_ref().map_or_else(|| "-".into(), told),
         ]);
     }
     table.print();
-    let count = |of: fn(&Judged) -> bool| report.programs.iter().filter(|one| one.said == Said::Fails && of(one)).count();
+    let count = |of: fn(&Judged) -> bool| count_of(report, of);
     println!("\nOf the programs that fail in some schedule, something is shown by");
     println!("    check: {}, the failure itself: {}", count(|one| !one.proven.is_empty()), count(Judged::fails));
     println!(
@@ -311,8 +323,13 @@ fn print(report: &Report, runs: u32) {
         count(|one| one.sanitizer.first),
         count(|one| one.sanitizer.shows())
     );
-    println!("    Helgrind: {} in one run, {} in {runs}", count(|one| one.helgrind.first), count(|one| one.helgrind.shows()));
-    println!("    DRD: {} in one run, {} in {runs}", count(|one| one.drd.first), count(|one| one.drd.shows()));
+    let by_valgrind = |name: &str, of: fn(&Judged) -> Option<&Others>| {
+        let first = count_of(report, |one| of(one).is_some_and(|others| others.first));
+        let shown = count_of(report, |one| of(one).is_some_and(Others::shows));
+        println!("    {name}: {first} in one run, {shown} in {runs}");
+    };
+    by_valgrind("Helgrind", |one| one.helgrind.as_ref());
+    by_valgrind("DRD", |one| one.drd.as_ref());
     println!("Median of the seconds of a check: {:.1}\n", median(report.programs.iter().map(|one| one.seconds).collect()));
     for one in &report.programs {
         if let Some(broken) = &one.broken {
