@@ -96,9 +96,9 @@ impl From<Vec<OsString>> for Target {
 pub enum Command {
     /// Find data races and deadlocks, and prove each one by making it happen: record, predict, confirm and report in one.
     ///
-    /// `rashomon check FILE.c [-- ARGS…]` compiles the file first; `rashomon check [OPTIONS] -- PROG ARGS…` takes a program built
-    /// with `rashomon cc`, `rashomon c++` or gcc's -fsanitize=thread. The program is executed several times. The report goes to
-    /// standard error, after the program's own output.
+    /// `rashomon check FILE.c [-- ARGS…]` compiles the file first; `rashomon check [OPTIONS] -- PROG ARGS…` takes a program
+    /// built with `rashomon cc`, `rashomon c++` or gcc's -fsanitize=thread. The program is executed several times. The report
+    /// goes to standard error, after the program's own output.
     #[command(after_help = examples::CHECK)]
     Check {
         #[command(flatten)]

@@ -75,7 +75,8 @@ pub struct PreemptionBounding {
     /// With the fewest preemptions that led there.
     states: Option<HashMap<State, usize>>,
     sleeps: bool,
-    /// Of what deviates from the first schedule, only every so manieth change of it, from that one on.
+    /// Which of the changes of the first schedule are tried, as an index and a number of parts: (1, 5) is the second of every
+    /// five.
     part: (usize, usize),
 }
 
@@ -98,8 +99,8 @@ impl PreemptionBounding {
     }
 
     /// Only a part of them, such as (1, 5), the second of five: the first schedule, and every fifth of those that change it, with
-    /// all that follows from them. All parts together are exhaustive if each is: what one leaves out, as a state that it knows
-    /// leads there, follows from the first schedule, or from its own part.
+    /// all that follows from them. All parts together are exhaustive if each is: a part leaves out what follows from a state that
+    /// it knows, and that state is on the first schedule, whose changes other parts try, or in the part itself.
     #[must_use]
     pub fn part(self, (index, of): (usize, usize)) -> Self {
         Self { part: (index, of.max(1)), ..self }

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 /// An archive that cannot be used this often ends the attempts at its unit.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(200);
-/// All units are looked through so often, for those that the queue has lost; more rarely where it needs long to tell all of them.
-const LISTED_EVERY: Duration = Duration::from_secs(1);
-const RARELY: u32 = 20;
+/// All units are looked through so often, for those that the queue has lost; but behind so many times what the last look took, as
+/// of a job with many units a look costs the queue much.
+const LOOKED_EVERY: Duration = Duration::from_secs(1);
+const TIMES_A_LOOK: u32 = 20;
 /// The queue forgets a job of which it hears nothing for some minutes.
 const OPENED_EVERY: Duration = Duration::from_secs(20);
 
@@ -56,8 +57,6 @@ struct Job<'a> {
     /// How often an archive of it could not be used.
     damaged: BTreeMap<u32, u32>,
     result: Distributed,
-    /// Behind the outcomes that have been seen.
-    position: u64,
 }
 
 /// The name under which a job's file is kept.
@@ -82,7 +81,6 @@ impl Coordinator<'_> {
             attempts: BTreeMap::new(),
             damaged: BTreeMap::new(),
             result: Distributed::default(),
-            position: 0,
         };
         let outcome = self.run(&mut job, contents, accept);
         // Also where it failed: nobody will ask for the rest. What cannot be removed now, the queue forgets some day.
@@ -108,15 +106,15 @@ impl Coordinator<'_> {
         for number in job.missing.clone() {
             self.publish(job, number)?;
         }
-        let mut listed: Option<(Instant, Duration)> = None;
+        let (mut looked, mut position): (Option<(Instant, Duration)>, u64) = (None, 0);
         while !job.missing.is_empty() {
             if opened.elapsed() > OPENED_EVERY {
                 self.patiently(|| exchange.open_job(&job.name))?;
                 opened = Instant::now();
             }
-            if listed.is_some_and(|(at, took)| at.elapsed() < LISTED_EVERY.max(took * RARELY)) {
-                let (concluded, position) = self.patiently(|| exchange.concluded_after(&job.name, job.position))?;
-                job.position = position;
+            if looked.is_some_and(|(at, took)| at.elapsed() < LOOKED_EVERY.max(took * TIMES_A_LOOK)) {
+                let (concluded, behind) = self.patiently(|| exchange.concluded_after(&job.name, position))?;
+                position = behind;
                 for number in concluded {
                     if job.missing.contains(&number) {
                         self.gather(job, number, accept)?;
@@ -125,7 +123,7 @@ impl Coordinator<'_> {
             } else {
                 let begin = Instant::now();
                 self.look_through(job, accept)?;
-                listed = Some((Instant::now(), begin.elapsed()));
+                looked = Some((Instant::now(), begin.elapsed()));
             }
             if !job.missing.is_empty() {
                 std::thread::sleep(PAUSE);

@@ -15,7 +15,7 @@ use rashomon_pipeline::{Binaries, Case, Job, Strategy, Tally, UnseenCalls};
 
 pub fn explore(ui: Ui, run: &RunOptions, options: &ExploreOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
     refuse_filter(&run.filter, "rashomon explore")?;
-    if options.shard.is_some() && options.strategy == Strategy::Dpor {
+    if options.shard.is_some_and(|shard| !shard.is_whole()) && options.strategy == Strategy::Dpor {
         bail!("--shard: what `dpor` tries next follows from all that it has tried: it has no parts, `preemptions` has");
     }
     end_children_on_interruption();
