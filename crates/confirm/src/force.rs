@@ -235,26 +235,34 @@ pub fn force_with_values(
     session: &Path,
     forcing: &Forcing,
 ) -> Result<Attempt, ConfirmError> {
-    let Manner { enforcement, policy, seed } = Manner::STRICT;
-    let request = ControlRequest {
-        policy,
-        seed,
-        enforcement,
-        options: option::VALUES | if dependences { option::DEPENDENCES | option::NO_FILTER } else { 0 },
-        valued: places,
-        schedule: Some(schedule),
-        ..request_of(schedule.quantum, forcing)
-    };
-    let control = control::encode(&request)?;
-    match &schedule.surroundings {
-        None => new_session(session, &control)?,
-        Some(surroundings) => {
-            new_session(session, &control_of_surroundings(surroundings, schedule, forcing)?)?;
-            write_control(&folder_of(schedule, session), &control)?;
-        }
-    }
+    let options = option::VALUES | if dependences { option::DEPENDENCES | option::NO_FILTER } else { 0 };
+    let request = ControlRequest { options, valued: places, ..strict_request(schedule, forcing) };
+    session_of(schedule, &request, session, forcing)?;
     let execution = execute(program, session, &forcing.input, forcing.output, forcing.time())?;
     attempt(schedule, session, execution)
+}
+
+fn strict_request<'a>(schedule: &'a Schedule, forcing: &Forcing) -> ControlRequest<'a> {
+    let Manner { enforcement, policy, seed } = Manner::STRICT;
+    ControlRequest { policy, seed, enforcement, schedule: Some(schedule), ..request_of(schedule.quantum, forcing) }
+}
+
+/// A session in which the process that a schedule is for is asked for this.
+fn session_of(schedule: &Schedule, request: &ControlRequest<'_>, session: &Path, forcing: &Forcing) -> Result<(), ConfirmError> {
+    let control = control::encode(request)?;
+    match &schedule.surroundings {
+        None => new_session(session, &control),
+        Some(surroundings) => {
+            new_session(session, &control_of_surroundings(surroundings, schedule, forcing)?)?;
+            write_control(&folder_of(schedule, session), &control)
+        }
+    }
+}
+
+/// A session for a debugger: the program goes on behind the goal, and leaves no trace.
+pub fn debugged_session(schedule: &Schedule, session: &Path, forcing: &Forcing) -> Result<(), ConfirmError> {
+    let request = ControlRequest { options: option::NO_STREAMS, after: After::Continue, ..strict_request(schedule, forcing) };
+    session_of(schedule, &request, session, forcing)
 }
 
 /// What came of an execution in the process that a schedule is for.

@@ -115,7 +115,8 @@ impl Refusal {
         }
     }
 
-    const fn of(code: u64) -> Self {
+    /// By its code in `rashomon_abi::exploration::snapshot::refusal`.
+    pub const fn of(code: u64) -> Self {
         match code {
             refusal::NOBODY => Self::Nobody,
             refusal::THREAD => Self::Thread,

@@ -1,11 +1,12 @@
 //! What debuggers see of a replay, and where they stop it: see [`rashomon_abi::debugged`].
 
+use crate::serial::kept;
 use crate::serial::replay::{self, AccessAt};
 use crate::system::sys;
 use crate::system::thread::Thread;
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering::*};
-use rashomon_abi::debugged::{WORDS, word};
+use rashomon_abi::debugged::{THREADS, WORDS, word};
 
 #[unsafe(no_mangle)]
 pub static rashomon_debugged: [AtomicU64; WORDS] = {
@@ -14,15 +15,25 @@ pub static rashomon_debugged: [AtomicU64; WORDS] = {
     words
 };
 
-fn at(word: usize) -> &'static AtomicU64 {
+pub fn at(word: usize) -> &'static AtomicU64 {
     &rashomon_debugged[word]
 }
 
 /// The thread has the first turn.
 pub fn begin(thread: &Thread) {
     at(word::TURN).store(0, Relaxed);
+    known(thread);
     rashomon_turns_begin();
+    kept::begin();
     goes_on(thread);
+}
+
+/// The calling thread has a kernel id, or another one.
+pub fn known(thread: &Thread) {
+    let number = thread.number.get() as usize;
+    if number < THREADS {
+        at(word::THREADS + number).store(sys::thread_id() as u64, Relaxed);
+    }
 }
 
 /// So many turns of the schedule are over.

@@ -16,6 +16,7 @@ pub mod exploration;
 pub mod explore;
 pub mod gate;
 pub mod goals;
+pub mod kept;
 pub mod kernel_tasks;
 pub mod linger;
 pub mod named;

@@ -1,6 +1,6 @@
 //! Whether a process can be continued more than once: what one execution does must not be seen by the next one.
 
-use crate::serial::{explore, watchdog};
+use crate::serial::{explore, kept, watchdog};
 use crate::system::header;
 use crate::system::memory::List;
 use crate::system::sys::{self, syscall};
@@ -8,8 +8,8 @@ use rashomon_abi::exploration::snapshot::refusal;
 
 const O_CLOEXEC: usize = 0o2000000;
 
-/// Regular files that are read, which a child opens again: it is to have a place of its own in them.
-static mut READ_FILES: List<i32> = List::new();
+/// Regular files that are read, and how far: a child opens them again, to have a place of its own in them.
+static mut READ_FILES: List<(i32, isize)> = List::new();
 
 /// What was open when the program began, as device and inode: all its executions share that, however they begin.
 static mut INHERITED: List<(i32, u64, u64)> = List::new();
@@ -107,8 +107,10 @@ fn has_children() -> bool {
     const WNOWAIT: usize = 0x0100_0000;
     const ECHILD: isize = 10;
     let mut info = [0u32; 32];
+    // Of children that announce their end by no signal some are ours.
+    let kinds = if kept::any() { 0 } else { WALL };
     // SAFETY: `siginfo_t` has 128 bytes.
-    unsafe { sys::call(WAITID, 0, 0, info.as_mut_ptr() as usize, WEXITED | WNOHANG | WNOWAIT | WALL, 0, 0) != -ECHILD }
+    unsafe { sys::call(WAITID, 0, 0, info.as_mut_ptr() as usize, WEXITED | WNOHANG | WNOWAIT | kinds, 0, 0) != -ECHILD }
 }
 
 /// Whether the program set a timer, or the kernel does not say.
@@ -146,7 +148,8 @@ fn look_at_descriptors() -> Result<(), u64> {
         match kind {
             // null, zero, random and so on.
             CHARACTERS if device >> 8 & 0xfff == 1 => {}
-            REGULAR if reads => files.push(file),
+            // SAFETY: asks.
+            REGULAR if reads => files.push((file, unsafe { syscall!(sys::LSEEK, file, 0, 1) })),
             _ if inherited => {}
             // The folder that is being read.
             _ if is_folder_of_descriptors(file) => {}
@@ -177,22 +180,20 @@ fn is_folder_of_descriptors(file: i32) -> bool {
 
 /// A child reads files from places of its own.
 pub fn open_files_again() {
-    const LSEEK: usize = 8;
     const DUP3: usize = 292;
     const F_GETFD: usize = 1;
     let files = &raw const READ_FILES;
     // SAFETY: the child has one thread.
     let files = unsafe { &*files };
-    for &file in files.as_slice() {
+    for &(file, place) in files.as_slice() {
         let path = link_of(file);
         // SAFETY: a terminated path. The new descriptor takes the place of the old one, whose file it reads from the same place
         // on.
         unsafe {
-            let place = syscall!(LSEEK, file, 0, 1);
             let flags = syscall!(sys::FCNTL, file, F_GETFD);
             let new = syscall!(sys::OPENAT, -100isize, path.as_ptr(), O_CLOEXEC, 0);
             if place >= 0 && new >= 0 {
-                syscall!(LSEEK, new, place, 0);
+                syscall!(sys::LSEEK, new, place, 0);
                 syscall!(DUP3, new, file, if flags & 1 != 0 { O_CLOEXEC } else { 0 });
             }
             if new >= 0 {

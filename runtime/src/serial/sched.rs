@@ -13,7 +13,7 @@ use crate::record::recorder;
 use crate::serial::clock::{self, NEVER};
 use crate::serial::policy;
 use crate::serial::{
-    cancellation, deadlock, debugged, elastic, endless, explore, linger, points, replay, snapshot, standstill, watchdog,
+    cancellation, deadlock, debugged, elastic, endless, explore, kept, linger, points, replay, snapshot, standstill, watchdog,
 };
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
@@ -149,6 +149,7 @@ pub fn live_count() -> usize {
 
 /// A new thread's first steps: waits until it is given the turn.
 pub fn arrive(thread: &Thread) {
+    debugged::known(thread);
     if config::serial() {
         LOCK.with(|| {
             thread.arrived.set(true);
@@ -243,6 +244,7 @@ pub fn pass_on(thread: &Thread, others: bool) {
     debug_assert!(LOCK.is_locked() && CURRENT.load(Relaxed) == thread.number.get());
     let waited = thread.state.get() == State::Blocked;
     CURRENT.store(NO_THREAD, Release);
+    kept::handed_over();
     dispatch(others);
     LOCK.unlock();
     wait_for_turn(thread);

@@ -12,12 +12,14 @@
 //! what the header said, and says in the exploration file what to do. If the initial thread decided to stand, the child's first
 //! thread goes on as that one; otherwise it is none of the program's: it makes the others, and sleeps.
 //!
+//! The processes that debuggers go back to are made the same way, while the execution goes on: see [`kept`].
+//!
 //! Refused where what one execution does would be seen by the next one, or could not go on: see
 //! `rashomon_abi::exploration::snapshot::refusal`. Then the process goes on as if it had not been asked. Limits: robust and
 //! priority-inheriting mutexes, which the kernel knows by number, and what a program itself does with numbers of threads. Nothing
 //! is called proven that was only seen in an execution from here: the host makes what it found happen again from the beginning.
 
-use crate::serial::{explore, preconditions, sched, watchdog};
+use crate::serial::{debugged, explore, kept, preconditions, sched, watchdog};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{State, Thread, known};
 use crate::system::{header, signals};
@@ -48,6 +50,8 @@ const STANDS: u32 = 1;
 const REFUSES: u32 = 2;
 /// There is no snapshot after all.
 const DISMISSED: u32 = 3;
+/// The initial thread is to fork: see [`kept`].
+const FORKS: u32 = 4;
 
 const STACK_BYTES: usize = 256 << 10;
 const SIGKILL: usize = 9;
@@ -69,7 +73,7 @@ static RETURNED: AtomicU32 = AtomicU32::new(0);
 /// Exploration is about to begin, and the host wants executions from here. Under the scheduler's lock, with no holder of the
 /// turn. Returns in each of these executions, and where there is no snapshot.
 pub fn stand_here(live: &[u32]) {
-    let refused = match prepare(live) {
+    let refused = match gather_others(live).and_then(|caller| open_pipes().map(|()| caller)) {
         Ok(caller) => {
             let stack = sys::map_anonymous(STACK_BYTES);
             if !stack.is_null() && gather(caller) {
@@ -87,8 +91,45 @@ pub fn stand_here(live: &[u32]) {
     explore::refuse_snapshot(refused);
 }
 
+/// The process goes on and leaves a copy of itself that stands here, from which executions go on later. Under the scheduler's
+/// lock, with no holder of the turn. Returns in each of these executions too. The copy's number, in executions 0.
+pub fn leave_copy(live: &[u32]) -> Result<u32, u64> {
+    let caller = gather_others(live)?;
+    // The first thread of a fork is the one that forks, and debuggers take a process's first thread for the initial one.
+    let first = live.iter().find(|&&number| number == 0).map(|_| known(0));
+    let Some(first) = first.filter(|_| gather(caller)) else {
+        release(live);
+        return Err(refusal::THREAD);
+    };
+    kept::is_to_fork();
+    let place = caller.serial().standing.stack.as_ptr();
+    // SAFETY: on its own stack; executions have copies of it.
+    unsafe { save(place, core::ptr::null_mut(), leave, caller) };
+    if is_another(caller) {
+        returned(caller);
+        return Ok(0);
+    }
+    for other in others(live, caller.number.get()) {
+        other.serial().standing.state.store(GOES, Release);
+        sys::futex_wake(&other.serial().standing.state, 1);
+    }
+    debug_assert!(first.serial().standing.state.load(Relaxed) == GOES);
+    kept::process()
+}
+
+/// Runs where the caller stands: the initial thread forks.
+extern "C" fn leave(caller: &Thread) {
+    if caller.number.get() == 0 {
+        return kept::fork(caller);
+    }
+    let state = &known(0).serial().standing.state;
+    state.store(FORKS, Release);
+    sys::futex_wake(state, 1);
+    kept::await_fork();
+}
+
 /// Lets all others stand. The calling thread, which has yet to.
-fn prepare(live: &[u32]) -> Result<&'static Thread, u64> {
+fn gather_others(live: &[u32]) -> Result<&'static Thread, u64> {
     let caller = crate::system::tls::current().ok_or(refusal::NOBODY)?;
     sched::await_arrivals(caller);
     for other in others(live, caller.number.get()) {
@@ -101,7 +142,6 @@ fn prepare(live: &[u32]) -> Result<&'static Thread, u64> {
     }
     let known = 1 + others(live, caller.number.get()).count() + usize::from(watchdog::is_started());
     preconditions::check(known)?;
-    open_pipes()?;
     for other in others(live, caller.number.get()) {
         other.baton.fetch_or(sched::STAND, Release);
         sys::futex_wake(&other.baton, 1);
@@ -165,20 +205,35 @@ fn gather(thread: &Thread) -> bool {
 extern "C" fn wait(thread: &Thread) {
     let state = &thread.serial().standing.state;
     if state.compare_exchange(GOES, STANDS, AcqRel, Relaxed).is_ok() {
-        while state.load(Acquire) == STANDS {
-            sys::futex_wait(state, STANDS);
+        loop {
+            match state.load(Acquire) {
+                STANDS => {
+                    sys::futex_wait(state, STANDS);
+                }
+                FORKS => {
+                    state.store(STANDS, Release);
+                    kept::fork(thread);
+                }
+                _ => break,
+            }
         }
     }
+}
+
+/// Whether this is a new thread for the kernel, in place of the one that stood.
+fn is_another(thread: &Thread) -> bool {
+    thread.kernel_id.get() != sys::thread_id()
 }
 
 /// In a forked execution the thread is a new one for the kernel, which has to be told what it knew of the old one.
 fn returned(thread: &Thread) {
     const SIGALTSTACK: usize = 131;
     const SET_ROBUST_LIST: usize = 273;
-    let id = sys::thread_id();
-    if thread.kernel_id.replace(id) == id {
+    if !is_another(thread) {
         return;
     }
+    thread.kernel_id.set(sys::thread_id());
+    debugged::known(thread);
     let standing = &thread.serial().standing;
     // SAFETY: what was in force when the thread stood.
     unsafe {
@@ -329,7 +384,6 @@ fn reap(child: usize) {
 /// calling thread is the caller from here on.
 fn execute(caller: &Thread, parent: u32) {
     const PRCTL: usize = 157;
-    const SET_TID_ADDRESS: usize = 218;
     const SET_DEATH_SIGNAL: usize = 1;
     const SETPGID: usize = 109;
     // SAFETY: plain system calls.
@@ -344,25 +398,39 @@ fn execute(caller: &Thread, parent: u32) {
     preconditions::open_files_again();
     header::set(field::PROCESS_ID, sys::process_id() as u64);
     // SAFETY: the scheduler's lock is held since the process stood, and nobody else is there.
-    let live = unsafe { sched::live() }.as_slice();
-    explore::begin_again(live);
-    // SAFETY: the child has one thread.
-    unsafe { watchdog::forked() };
-    let mut made = 0;
-    for other in others(live, caller.number.get()) {
-        make(other, &mut made);
-    }
+    explore::begin_again(unsafe { sched::live() }.as_slice());
+    let mut made = make_others(caller);
     if caller.number.get() == 0 {
-        // The process's first thread is the initial thread's as before: it has that one's thread-local storage already.
-        // SAFETY: what the kernel knew of the thread that stood.
-        unsafe { syscall!(SET_TID_ADDRESS, caller.serial().standing.tid_address.get()) };
-        return;
+        return is_initial(caller);
     }
     // From here on its thread-local storage is no longer this thread's.
     make(caller, &mut made);
     loop {
         sys::sleep(u64::MAX >> 1);
     }
+}
+
+/// In a forked child that has one thread, under the scheduler's lock: all threads but this one. How many.
+pub fn make_others(first: &Thread) -> u32 {
+    RETURNED.store(0, Relaxed);
+    let mut made = 0;
+    // SAFETY: by the contract.
+    unsafe {
+        watchdog::forked();
+        for other in others(sched::live().as_slice(), first.number.get()) {
+            make(other, &mut made);
+        }
+    }
+    made
+}
+
+/// In such a child the process's first thread is the initial thread's as before: it has that one's thread-local storage already.
+pub fn is_initial(thread: &Thread) {
+    const SET_TID_ADDRESS: usize = 218;
+    let standing = &thread.serial().standing;
+    // SAFETY: what the kernel knew of the thread that stood.
+    unsafe { syscall!(SET_TID_ADDRESS, standing.tid_address.get()) };
+    standing.state.store(GOES, Release);
 }
 
 fn make(thread: &Thread, made: &mut u32) {

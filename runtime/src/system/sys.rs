@@ -36,6 +36,7 @@ pub const FALLOCATE: usize = 285;
 pub const PRLIMIT64: usize = 302;
 pub const EVENTFD2: usize = 290;
 
+pub const ESRCH: isize = 3;
 pub const EINTR: isize = 4;
 pub const EAGAIN: isize = 11;
 pub const EBUSY: i32 = 16;
@@ -177,7 +178,6 @@ pub fn thread_id() -> u32 {
 
 /// Whether the kernel still has that thread of this process.
 pub fn thread_exists(id: u32) -> bool {
-    const ESRCH: isize = 3;
     // SAFETY: signal 0 is none.
     unsafe { syscall!(TGKILL, syscall!(GETPID), id, 0) != -ESRCH }
 }

@@ -23,8 +23,8 @@ pub struct ReplayOptions {
     pub store: Option<PathBuf>,
     /// Run under gdb and stop where the finding happens.
     ///
-    /// `rashomon threads`, `rashomon step-turn`, `rashomon back-to TURN` and `rashomon watch` are commands there; `help rashomon`
-    /// says what they do.
+    /// `rashomon threads`, `rashomon step-turn`, `rashomon back-to TURN`, `rashomon snapshot` and `rashomon watch` are commands
+    /// there; `help rashomon` says what they do.
     #[arg(long)]
     pub gdb: bool,
     /// The same under lldb: `lldb` in PATH, or the highest `lldb-VERSION`.

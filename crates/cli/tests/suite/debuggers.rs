@@ -80,13 +80,18 @@ fn by_turns(parts: &[String]) -> BTreeMap<u64, String> {
     let of = |part: &String| {
         let at = part.find("after ").filter(|_| part.contains("steps="))?;
         let number = part[at..].split(' ').nth(1)?.parse().ok()?;
-        Some((number, part[at..].to_owned()))
+        // A debugger counts the threads that it has seen.
+        let words = part[at..].split("'s thread ").enumerate().map(|(place, words)| match words.split_once(')') {
+            Some((_, behind)) if place > 0 => behind,
+            _ => words,
+        });
+        Some((number, words.collect()))
     };
     parts.iter().filter_map(of).collect()
 }
 
-/// Forward through some turns, and back to one by its number and to another by how far it is: the same threads are at the same
-/// places, and variables have the same values.
+/// Forward through some turns, and back to one by its number and to another by how far it is, with a snapshot and without: the
+/// same threads are at the same places, and variables have the same values.
 fn goes_back(debugger: &str, state: &str) {
     let place = Place::new();
     let id = race_of(&place);
@@ -105,7 +110,17 @@ fn goes_back(debugger: &str, state: &str) {
     let (to_late, back) = (format!("rashomon back-to {late}"), format!("rashomon back-to -{}", late - early));
     let parts = session(&place, &id, debugger, &[&to_late, state, &back, state]);
     let states = by_turns(&parts);
-    assert_eq!(states, [early, late].map(|turn| (turn, forward[&turn].clone())).into(), "{parts:#?}");
+    let expected = [early, late].map(|turn| (turn, forward[&turn].clone())).into();
+    assert_eq!(states, expected, "{parts:#?}");
+    assert!(!parts.concat().contains("from the snapshot"), "none was asked for, nor due: {parts:#?}");
+    let begin = ["rashomon back-to 0", "rashomon snapshot", "rashomon step-turn", "rashomon step-turn"];
+    let parts = session(&place, &id, debugger, &[&begin[..], &[&to_late, state, &back, state, "continue"]].concat());
+    assert_eq!(by_turns(&parts), expected, "{parts:#?}");
+    for part in [&parts[begin.len()], &parts[begin.len() + 2]] {
+        assert!(part.contains("from the snapshot after "), "{parts:#?}");
+    }
+    let last = &parts[begin.len() + 4];
+    assert!(last.contains("exited normally") || last.contains("exited with status = 0"), "{parts:#?}");
 }
 
 #[test]

@@ -65,8 +65,47 @@ class RashomonGdb:
     def restart(self):
         gdb.execute("run")
 
+    def kill(self):
+        if self.process():
+            gdb.execute("kill", to_string=True)
+
+    def attach(self, process):
+        # What the C library knows of threads are the kernel's numbers from before.
+        search = gdb.parameter("libthread-db-search-path")
+        gdb.execute("set libthread-db-search-path /nonexistent")
+        try:
+            with RashomonSilence():
+                gdb.execute("attach %d" % process)
+        except gdb.error:
+            return False
+        finally:
+            gdb.execute("set libthread-db-search-path %s" % search)
+        return True
+
     def say(self, text):
         print(text)
+
+
+class RashomonSilence:
+    """What gdb says of attaching goes to its own output and errors, and nowhere else."""
+
+    def __enter__(self):
+        self.flush()
+        self.kept = [(file, os.dup(file)) for file in (1, 2)]
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for file, _ in self.kept:
+            os.dup2(nowhere, file)
+        os.close(nowhere)
+
+    def __exit__(self, *_):
+        self.flush()
+        for file, kept in self.kept:
+            os.dup2(kept, file)
+            os.close(kept)
+
+    def flush(self):
+        for stream in (gdb.STDOUT, gdb.STDERR):
+            gdb.flush(stream)
 
 
 class RashomonFilter:
@@ -95,7 +134,7 @@ class RashomonCommand(gdb.Command):
             here[1].select()
 
     def complete(self, text, word):
-        return [one for one in ("threads", "step-turn", "back-to", "watch") if one.startswith(word or text)]
+        return [one for one in ("threads", "step-turn", "back-to", "snapshot", "watch") if one.startswith(word or text)]
 
 
 class RashomonStop(gdb.Breakpoint):
@@ -135,6 +174,9 @@ def rashomon_begin():
     if RASHOMON.has_turns():
         rashomon_stops("rashomon_turn_reached", "rashomon_tell(RASHOMON.turn_reached)")
         RashomonBegin("rashomon_turns_begin", internal=True)
+    if hasattr(gdb.events, "gdb_exiting"):
+        # A process that it was attached to gdb would let go on.
+        gdb.events.gdb_exiting.connect(lambda _: RASHOMON.ends())
     for start in ("run", "start"):
         gdb.execute("define hook-%s\npython rashomon_tell(RASHOMON.prepare)\nend" % start)
 

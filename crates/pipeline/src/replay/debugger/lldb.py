@@ -2,6 +2,7 @@
 # `arguments`, `directory`, `environment` (what the program has beside lldb's own), `input` (a file, or null).
 
 import os
+import stat
 
 import lldb
 
@@ -108,10 +109,19 @@ class RashomonLldb:
         self.check(self.alive().Continue())
 
     def restart(self):
+        self.kill()
+        self.launch()
+
+    def kill(self):
         process = self.alive()
         if process:
             self.check(process.Kill())
-        self.launch()
+
+    def attach(self, process):
+        error = lldb.SBError()
+        self.target().AttachToProcessWithID(lldb.SBListener(), process, error)
+        self.watch_again()
+        return error.Success()
 
     def launch_info(self, target):
         info = target.GetLaunchInfo()
@@ -122,7 +132,17 @@ class RashomonLldb:
         info.SetEnvironment(environment, False)
         info.SetWorkingDirectory(SETTINGS["directory"])
         info.AddOpenFileAction(0, SETTINGS["input"] or os.devnull, True, False)
+        if not SETTINGS["editor"]:
+            for file in (1, 2):
+                self.share(info, file)
         return info
+
+    def share(self, info, file):
+        """The program prints to where lldb does. lldb's own terminal for it would be gone for executions from a snapshot, and lldb
+        would wait for the snapshots to close it."""
+        mode = os.fstat(file).st_mode
+        if stat.S_ISFIFO(mode) or os.isatty(file):
+            info.AddOpenFileAction(file, "/proc/%d/fd/%d" % (os.getpid(), file), False, True)
 
     def launch(self):
         RASHOMON.prepare()

@@ -11,11 +11,13 @@ pub mod vscode;
 use super::{provocation_of, schedule_of};
 use crate::error::PipelineError;
 use crate::provoke::request_of;
-use rashomon_abi::debugged::word;
-use rashomon_confirm::force::forced_session;
+use rashomon_abi::debugged::{SNAPSHOTS, THREADS, WAKE, word};
+use rashomon_abi::exploration::snapshot::refusal;
+use rashomon_confirm::force::debugged_session;
 use rashomon_confirm::provoke::provoking_session;
 use rashomon_confirm::{Forcing, Input, Program, client, execution};
 use rashomon_event::{Deadline, Finding, First, harmless};
+use rashomon_explore::file::Refusal;
 use rashomon_trace::{After, Watched};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
@@ -26,6 +28,8 @@ use std::time::Duration;
 
 /// How long a thread is held at least while a debugger watches.
 const DEBUGGED_HOLD: Duration = Duration::from_secs(60);
+/// Processor time between two process snapshots to go back to, at first.
+const BETWEEN_SNAPSHOTS: Duration = Duration::from_millis(200);
 const SESSION_SCRIPT: &str = include_str!("session.py");
 
 /// What is replayed.
@@ -81,7 +85,7 @@ pub fn prepare(finding: &Finding, session: &Path, forcing: &Forcing) -> Result<(
         return Ok(provoking_session(&request, session, After::Continue, forcing.processes)?);
     }
     let schedule = schedule_of(finding)?;
-    Ok(forced_session(schedule, After::Continue, session, forcing)?)
+    Ok(debugged_session(schedule, session, forcing)?)
 }
 
 /// The same before another execution, and the program's world restored.
@@ -106,13 +110,21 @@ fn write_script(debugged: &Debugged<'_>, (name, own): (&str, &str), editor: bool
         let calls: Vec<_> = calls.collect();
         json!({ "name": thread_words(&side.thread), "action": harmless(&side.action), "calls": calls })
     });
+    // An editor starts its program itself. A client, and what is restored before each execution, do not go back to a turn.
+    let snapshots = !editor && debugged.program.runs_alone();
     let again: Vec<_> = debugged.again.iter().map(|word| unicode(word)).collect::<Result<_, _>>()?;
     let mut settings = json!({
         "sides": Value::from_iter(sides),
         "turns": turns(debugged.finding),
         "words": {
             "TURN": word::TURN, "STOP": word::STOP, "HOLDER": word::HOLDER, "ADDRESS": word::ADDRESS, "BYTES": word::BYTES,
+            "EVERY": word::EVERY, "DEBUGGER": word::DEBUGGER, "WANTED": word::WANTED, "REFUSED": word::REFUSED, "GO": word::GO,
+            "SNAPSHOT": word::SNAPSHOT, "THREADS": word::THREADS,
         },
+        "tables": { "SNAPSHOT": 2 * SNAPSHOTS, "THREADS": THREADS },
+        "wake": WAKE,
+        "every": if snapshots { u64::try_from(BETWEEN_SNAPSHOTS.as_nanos()).unwrap_or(u64::MAX) } else { 0 },
+        "refusals": Value::from_iter((0..=refusal::UNSUPPORTED).map(|code| Refusal::of(code).words())),
         "stop": debugged.stop,
         "prepare": again,
         "prepared": !editor,

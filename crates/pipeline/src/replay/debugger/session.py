@@ -6,20 +6,32 @@
 #              first, as module and offset
 #   turns      of the schedule; null: threads run in parallel
 #   words      numbers of the words of `rashomon_debugged`
+#   tables     how many words those have that are tables
+#   every      processor time in nanoseconds between two process snapshots; 0: none are made
+#   wake       the signal at which a snapshot makes an execution
+#   refusals   by its code, why there is no snapshot
 #   stop       the turn to stop at in each execution, or null
 #   prepare    the command that makes the program's session, and restores its world
 #   prepared   whether that was done for the first execution
 #   editor     whether an editor starts the program
 
+import os
+import signal
 import subprocess
+import time
 
 RASHOMON_NEVER = (1 << 64) - 1
 RASHOMON_MOST_FRAMES = 500
 # Debug registers of x86-64, each for so many bytes.
 RASHOMON_WATCHPOINTS, RASHOMON_WATCHED_BYTES = 4, 8
+# Seconds that an execution from a snapshot may take to be there.
+RASHOMON_PATIENCE = 10
+RASHOMON_PAGE = 4096
+RASHOMON_BREAKPOINT = 0xCC
 RASHOMON_HELP = """rashomon threads: where each thread is, under the names of the report
 rashomon step-turn: on to where another thread has the turn
-rashomon back-to TURN: start again and stop at this turn; -N: N turns before this one
+rashomon back-to TURN: stop at this turn, from the last snapshot before it or from the start; -N: N turns before this one
+rashomon snapshot: make a snapshot for back-to as soon as another thread is given the turn
 rashomon watch: stop at every access to where the finding's accesses overlap"""
 
 
@@ -118,11 +130,96 @@ def rashomon_watches(address, count):
     return pieces, end - address
 
 
+def rashomon_children(process):
+    """Numbers of its children, as the kernel lists them."""
+    try:
+        with open("/proc/%d/task/%d/children" % (process, process)) as children:
+            return {int(number) for number in children.read().split()}
+    except OSError:
+        return set()
+
+
+def rashomon_restore_code(process):
+    """Takes away breakpoints that an execution has in its code because they were set when its snapshot was made. Debuggers would
+    take them for the program's own."""
+    with open("/proc/%d/maps" % process) as maps:
+        lines = [line.split(None, 5) for line in maps]
+    with open("/proc/%d/pagemap" % process, "rb") as pages, open("/proc/%d/mem" % process, "r+b", 0) as memory:
+        for line in lines:
+            if len(line) < 6 or "x" not in line[1] or not line[5].startswith("/"):
+                continue
+            start, end = (int(part, 16) for part in line[0].split("-"))
+            pages.seek(start // RASHOMON_PAGE * 8)
+            entries = pages.read((end - start) // RASHOMON_PAGE * 8)
+            for number in range(len(entries) // 8):
+                entry = int.from_bytes(entries[8 * number : 8 * number + 8], "little")
+                # There, and no page of the file any more.
+                if entry >> 63 and not entry >> 61 & 1:
+                    place = number * RASHOMON_PAGE
+                    rashomon_restore_page(memory, start + place, line[5].rstrip("\n"), int(line[2], 16) + place)
+
+
+def rashomon_restore_page(memory, address, path, place):
+    with open(path, "rb") as file:
+        file.seek(place)
+        original = file.read(RASHOMON_PAGE)
+    memory.seek(address)
+    for at, (now, then) in enumerate(zip(memory.read(RASHOMON_PAGE), original)):
+        if now == RASHOMON_BREAKPOINT and then != now:
+            memory.seek(address + at)
+            memory.write(bytes([then]))
+
+
+class RashomonSnapshots:
+    """Processes that stand at turns of this execution, or of a later part of it that was left by going back."""
+
+    def __init__(self, wake):
+        self.wake = wake
+        # By process, how many turns are over.
+        self.turns = {}
+
+    def add(self, table):
+        self.turns.update((process, turn) for turn, process in table if process != 0)
+
+    def end(self):
+        for process in self.turns:
+            self.kill(process)
+        self.turns = {}
+
+    def kill(self, process):
+        try:
+            os.kill(process, signal.SIGKILL)
+        except OSError:
+            pass
+
+    def before(self, turn):
+        """The last one before a turn: how many turns are over there, and the process."""
+        return max(((over, process) for process, over in self.turns.items() if over < turn), default=(0, None))
+
+    def execution(self, process):
+        """A new execution from one, which waits for a debugger. None: it is gone, or the system does not let us at it."""
+        earlier, until = rashomon_children(process), time.monotonic() + RASHOMON_PATIENCE
+        try:
+            os.kill(process, self.wake)
+        except OSError:
+            return None
+        while time.monotonic() < until:
+            for made in rashomon_children(process) - earlier:
+                try:
+                    rashomon_restore_code(made)
+                    return made
+                except OSError:
+                    # It has yet to say that it may be looked at.
+                    pass
+            time.sleep(0.001)
+        return None
+
+
 class RashomonSession:
     """The debugger has: its `name`; `process()`, the process's number or 0; `threads()`, with `number`, `kernel_id` and
     `frames()`, which gives `RashomonFrame`s; `stopped(threads)`, which of them came to a breakpoint; `call(thread, name)`;
     `select(thread, frame)`; `place_of(symbol)` or None; `read(address, bytes)`, `write(address, bytes)`; `watch(address, size)`;
-    `proceed()`; `restart()`; `say(text)`."""
+    `proceed()`; `restart()`; `kill()`; `attach(process)`, to one that stops there, True if it could; `say(text)`."""
 
     def __init__(self, debugger, settings):
         self.debugger, self.settings = debugger, settings
@@ -134,14 +231,16 @@ class RashomonSession:
         # The turn at which it is, once that is known, and whether the execution is to go on there, to a later turn.
         self.found_at = None
         self.passes = False
-        # By the debugger's numbers of threads, which are the same in each replay of a schedule; and those by the sides.
+        # By numbers of threads, which are the same in each replay of a schedule; and those by the sides.
         self.names = {}
         self.sides = {}
+        self.snapshots = RashomonSnapshots(settings["wake"])
 
     # Before and at the beginning of an execution.
 
     def prepare(self):
         self.reached, self.turn = False, 0
+        self.snapshots.end()
         if not self.has_turns():
             self.names, self.sides = {}, {}
         if self.fresh:
@@ -151,7 +250,16 @@ class RashomonSession:
         if done.returncode != 0:
             raise RashomonError(done.stderr.decode(errors="replace").strip() or "%s failed" % self.settings["prepare"][0])
 
+    def ends(self):
+        self.debugger.kill()
+        self.snapshots.end()
+
     def begins(self):
+        self.set_word("EVERY", self.settings["every"])
+        self.set_word("DEBUGGER", os.getpid())
+        self.set_stop()
+
+    def set_stop(self):
         stop, self.stop = self.settings["stop"] if self.stop is None else self.stop, None
         self.passes = stop is not None and self.found_at is not None and stop > self.found_at
         self.set_word("STOP", RASHOMON_NEVER if stop is None else stop)
@@ -169,19 +277,19 @@ class RashomonSession:
         self.found_at = self.turn
         if self.has_turns() and self.word("STOP") <= self.turn:
             self.set_word("STOP", RASHOMON_NEVER)
-        threads = self.debugger.threads()
-        stacks = {thread.number: [frame.pc for frame in thread.frames()] for thread in threads}
+        threads = self.known_threads()
+        stacks = {thread.key: [frame.pc for frame in thread.frames()] for thread in threads}
         self.sides = rashomon_sides_of(stacks, self.settings["sides"], rashomon_bases(self.debugger.process()))
         self.names.update((thread, self.settings["sides"][side]["name"]) for side, thread in self.sides.items())
         self.debugger.say("rashomon: the finding has come about")
-        self.say_threads([thread for thread in threads if thread.number in self.sides.values()], self.action_of)
+        shown = [thread for thread in threads if thread.key in self.sides.values()]
+        self.say_threads(shown, self.action_of)
         here = self.debugger.stopped(threads)
-        shown = [thread for thread in threads if thread.number in self.sides.values()]
         self.name_and_show(threads, here if here in shown or not shown else shown[0])
 
     def turn_reached(self):
         self.look()
-        threads = self.debugger.threads()
+        threads = self.known_threads()
         here = self.debugger.stopped(threads)
         self.debugger.say("rashomon: %s, in %s" % (self.turn_words(), self.name_of(here) if here else "no thread"))
         self.name_and_show(threads, here)
@@ -189,6 +297,17 @@ class RashomonSession:
     def look(self):
         if self.has_turns():
             self.turn = self.word("TURN")
+            table = self.table("SNAPSHOT")
+            self.snapshots.add(zip(table[::2], table[1::2]))
+
+    def known_threads(self):
+        """Threads of the debugger, with numbers that are the same in all executions."""
+        threads = self.debugger.threads()
+        numbers = {kernel_id: number for number, kernel_id in enumerate(self.table("THREADS")) if kernel_id != 0}
+        for thread in threads:
+            # Others, such as the runtime's own, have the debugger's.
+            thread.key = numbers.get(thread.kernel_id, -thread.number)
+        return threads
 
     def name_and_show(self, threads, shown):
         """Threads have the report's names in the debugger's lists, and the user's frame of one is selected."""
@@ -202,7 +321,7 @@ class RashomonSession:
 
     def command(self, line):
         words = line.split(None, 1) or [""]
-        known = {"threads": self.threads, "step-turn": self.step_turn, "back-to": self.back_to, "watch": self.watch}
+        known = {"threads": self.threads, "step-turn": self.step_turn, "back-to": self.back_to, "watch": self.watch, "snapshot": self.snapshot}
         if words[0] not in known:
             raise RashomonError(RASHOMON_HELP)
         known[words[0]](*words[1:] if words[0] == "back-to" else [])
@@ -212,7 +331,7 @@ class RashomonSession:
         self.look()
         if self.has_turns():
             self.debugger.say(self.turn_words() + (": the finding has come about" if self.reached else ""))
-        self.say_threads(self.debugger.threads(), self.doing_of)
+        self.say_threads(self.known_threads(), self.doing_of)
 
     def step_turn(self):
         self.running()
@@ -227,12 +346,45 @@ class RashomonSession:
             self.look()
         self.stop = rashomon_turn_of(text, self.turn)
         if not self.settings["editor"]:
-            self.debugger.restart()
+            if not self.goes_on_from_snapshot(self.stop):
+                self.debugger.restart()
         elif self.debugger.name == "lldb":
             self.debugger.say("rashomon: restart the program in the editor, and it stops there")
         else:
             again = "rashomon replay ... --vscode --back-to %d" % self.stop
             raise RashomonError("the editor starts gdb anew: let `%s` make a configuration for it" % again)
+
+    def goes_on_from_snapshot(self, stop):
+        """False: there is none, and the present execution is as it was or at its end."""
+        over, process = self.snapshots.before(stop)
+        if process is None:
+            return False
+        self.debugger.kill()
+        execution = self.snapshots.execution(process)
+        if execution is None:
+            return False
+        if not self.debugger.attach(execution):
+            self.snapshots.kill(execution)
+            return False
+        self.reached, self.turn = False, over
+        self.set_stop()
+        self.set_word("GO", 1)
+        self.debugger.say("rashomon: from the snapshot after %d turn%s" % (over, "" if over == 1 else "s"))
+        self.debugger.proceed()
+        return True
+
+    def snapshot(self):
+        self.running()
+        self.with_turns()
+        if self.word("EVERY") == 0:
+            raise RashomonError("there are no snapshots in an editor, nor of programs that have a client or a command before each")
+        self.look()
+        if self.word("WANTED") == 0:
+            self.set_word("WANTED", 1)
+            self.debugger.say("rashomon: a snapshot is made as soon as another thread is given the turn")
+        else:
+            why = self.settings["refusals"][self.word("REFUSED")] if self.word("REFUSED") else "nobody was given the turn"
+            self.debugger.say("rashomon: there is no snapshot yet: %s" % why)
 
     def watch(self):
         self.running()
@@ -265,6 +417,10 @@ class RashomonSession:
     def word(self, name):
         return int.from_bytes(self.debugger.read(self.place_of_word(name), 8), "little")
 
+    def table(self, name):
+        data = self.debugger.read(self.place_of_word(name), 8 * self.settings["tables"][name])
+        return [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
+
     def set_word(self, name, value):
         self.debugger.write(self.place_of_word(name), value.to_bytes(8, "little"))
 
@@ -275,11 +431,11 @@ class RashomonSession:
         return place + 8 * self.settings["words"][name]
 
     def is_named(self, thread):
-        return thread.number == 1 or thread.number in self.names
+        return thread.key == 0 or thread.key in self.names
 
     def name_of(self, thread):
-        first = "main thread" if thread.number == 1 else "another thread"
-        return self.names.get(thread.number, first)
+        first = "main thread" if thread.key == 0 else "another thread"
+        return self.names.get(thread.key, first)
 
     def say_threads(self, threads, words):
         for thread in threads:
@@ -287,7 +443,7 @@ class RashomonSession:
             self.debugger.say("%s (%s's thread %d): %s" % known)
 
     def action_of(self, thread):
-        side = next(side for side, number in self.sides.items() if number == thread.number)
+        side = next(side for side, key in self.sides.items() if key == thread.key)
         return self.settings["sides"][side]["action"]
 
     def doing_of(self, thread):
@@ -295,6 +451,6 @@ class RashomonSession:
         words = [frame.place() if frame else "in the runtime"]
         if self.has_turns() and thread.kernel_id == self.word("HOLDER"):
             words.append("has the turn")
-        if self.reached and thread.number in self.sides.values():
+        if self.reached and thread.key in self.sides.values():
             words.append("stood at the finding")
         return "; ".join(words)
