@@ -3,7 +3,7 @@
 use crate::analyse::modules::Unseen;
 use crate::check::leads::{MOST_OF_ONE_RECORDING, ended_blocked};
 use crate::progress::{Observer, Progress};
-use rashomon_event::{FindingId, ProcessPath, counted};
+use rashomon_event::{Event, EventKind, FindingId, ProcessPath, counted};
 use rashomon_report::Unexamined;
 use rashomon_trace::{LoadedTrace, Shortcoming};
 use std::collections::BTreeSet;
@@ -26,6 +26,8 @@ pub struct Tally {
     /// Processes of recordings that there was no time to load, and those of which not all was looked at.
     pub not_analysed: u64,
     pub cut_short: u64,
+    /// Something in a recording may have ordered more, or less, than is known: prediction keeps to what was recorded.
+    pub keeps_to_recorded: bool,
     pub notes: Vec<String>,
     /// Those of them that say what there was no time for so far.
     pub late: Vec<String>,
@@ -124,6 +126,8 @@ impl Tally {
             notes.push("recorded with threads in parallel: nothing is predicted, only suspected and proven".into());
         }
         let unseen = Unseen::of(loaded, trusted);
+        let takes = |event: &Event| matches!(event.kind, EventKind::Take { .. });
+        self.keeps_to_recorded |= !unseen.is_empty() || loaded.trace.events.iter().any(takes);
         let unknown: Vec<&str> = unseen.libraries.iter().chain(&unseen.standard).map(String::as_str).collect();
         if !unknown.is_empty() {
             notes.push(format!(
