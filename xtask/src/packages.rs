@@ -1,9 +1,9 @@
-//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debuggers, a linker, make, and Python's
-//! venv, into which tests install a server from PyPI. Installed on Debian when we may.
+//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debuggers, a linker, make, Meson, Python's
+//! venv, into which tests install a server from PyPI, and its pytest. Installed on Debian when we may.
 
 use std::process::{Command, Stdio};
 
-const NEEDED: [&str; 14] = [
+const NEEDED: [&str; 16] = [
     "clang-19",
     "libclang-rt-19-dev",
     "llvm-19-dev",
@@ -18,6 +18,8 @@ const NEEDED: [&str; 14] = [
     "catch2",
     "doctest-dev",
     "python3-venv",
+    "meson",
+    "python3-pytest",
 ];
 
 /// Installs what is missing, if allowed and possible. Says what is missing after that.

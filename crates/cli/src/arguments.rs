@@ -107,8 +107,9 @@ pub enum Command {
         confirm: ConfirmOptions,
         #[command(flatten)]
         report: ReportOptions,
-        /// Check each test case of the program by itself, and report of all: of GoogleTest (gtest), Catch2 or doctest. The
-        /// program's own arguments may select some. --budget is for each. Default framework: the one that the program holds.
+        /// Check each test case of the program by itself, and report of all: of GoogleTest (gtest), Catch2, doctest or pytest.
+        /// The program's own arguments may select some. --budget is for each. Default framework: the one that the program holds,
+        /// or that Python is asked for.
         #[arg(long, value_name = "FRAMEWORK", num_args = 0..=1, require_equals = true, value_enum, help_heading = "Test suites")]
         per_test_case: Option<Option<Framework>>,
         #[command(flatten)]

@@ -23,6 +23,8 @@ pub enum Instrumentation {
     Linked,
     /// Not a program but a script: what it starts may be instrumented.
     Script,
+    /// Not instrumented: the loader is asked for our runtime, for the sake of libraries.
+    Preloaded,
 }
 
 #[derive(Clone, Debug)]
@@ -80,8 +82,8 @@ fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Finds and inspects the program.
-pub fn inspect(command: &OsStr) -> Result<Inspection, Unfit> {
+/// Finds and inspects the program. `preload`: it may be without instrumentation, as libraries that it loads are not.
+pub fn inspect(command: &OsStr, preload: bool) -> Result<Inspection, Unfit> {
     let path = find(command)?;
     let unreadable = |error: std::io::Error| Unfit::Unsuitable(format!("{}: cannot be read: {error}", path.display()));
     let mut start = [0_u8; 4];
@@ -94,8 +96,9 @@ pub fn inspect(command: &OsStr) -> Result<Inspection, Unfit> {
     let mode = fs::metadata(&path).map_err(unreadable)?.permissions().mode();
     let bytes = tables_of(&file, &path).map_err(unreadable)?;
     let (instrumentation, mut notes) =
-        inspect_bytes(&bytes).map_err(|reason| Unfit::Unsuitable(format!("{}: {reason}", path.display())))?;
-    if !notes.iter().any(|note| note == STRIPPED || note == NO_DEBUG_INFORMATION) && !main_has_lines(&path, &bytes) {
+        inspect_bytes(&bytes, preload).map_err(|reason| Unfit::Unsuitable(format!("{}: {reason}", path.display())))?;
+    let is_told = notes.iter().any(|note| [STRIPPED, NO_DEBUG_INFORMATION, PRELOADED].contains(&note.as_str()));
+    if !is_told && !main_has_lines(&path, &bytes) {
         notes.push(NO_DEBUG_INFORMATION.to_owned());
     }
     if mode & 0o6000 != 0 && instrumentation == Instrumentation::Loaded {
@@ -108,6 +111,8 @@ const NO_DEBUG_INFORMATION: &str = "no debug information: reports will name func
 
 const ONLY_LINKED: &str = "none of its code is instrumented: only its calls of libc are seen, and races between its accesses \
     are not; compile its sources with `rashomon cc`/`rashomon c++`, too, and not only link them";
+
+const PRELOADED: &str = "the program is not instrumented: libraries that are, and that it loads, are recorded";
 
 const STRIPPED: &str = "no debug information and no symbols: reports will name addresses only; \
     build with -g and check before the program is stripped";
@@ -180,7 +185,7 @@ fn fill(file: &fs::File, bytes: &mut [u8], at: u64, length: u64) -> std::io::Res
     }
 }
 
-fn inspect_bytes(bytes: &[u8]) -> Result<(Instrumentation, Vec<String>), String> {
+fn inspect_bytes(bytes: &[u8], preload: bool) -> Result<(Instrumentation, Vec<String>), String> {
     if !bytes.starts_with(b"\x7fELF") {
         return Err("not an ELF program, and no script, which begins with #! and its interpreter".into());
     }
@@ -218,10 +223,16 @@ fn inspect_bytes(bytes: &[u8]) -> Result<(Instrumentation, Vec<String>), String>
     } else if needed.iter().any(|name| name.starts_with("libtsan.so") || name.starts_with("libclang_rt.tsan")) {
         // All the instrumented code is in libraries.
         Instrumentation::Loaded
+    } else if preload {
+        return if file.section_by_name(".interp").is_some() {
+            Ok((Instrumentation::Preloaded, vec![PRELOADED.to_owned()]))
+        } else {
+            Err("statically linked: --preload can do nothing for it".into())
+        };
     } else {
         return Err(format!(
-            "not instrumented; {HOW_TO_BUILD}. If it only starts instrumented programs, check a \
-                script (#!/bin/sh …) that calls it"
+            "not instrumented; {HOW_TO_BUILD}. If only libraries that it loads are instrumented, add --preload; if it only starts \
+                instrumented programs, check a script (#!/bin/sh …) that calls it"
         ));
     };
     if instrumentation == Instrumentation::Loaded && !needed.iter().any(|name| name.contains("tsan")) {
@@ -304,7 +315,7 @@ mod tests {
             (elf(2, 62, 4), "not a program"),
             (elf(2, 62, 2), "not instrumented"),
         ] {
-            let reason = inspect_bytes(&bytes).unwrap_err();
+            let reason = inspect_bytes(&bytes, false).unwrap_err();
             assert!(reason.starts_with(expected), "{reason}");
         }
     }
@@ -326,7 +337,7 @@ mod tests {
         let (found, expected) = (names(&tables), names(&whole));
         assert!(!expected.0.is_empty() && !expected.1.is_empty());
         assert!(found == expected);
-        assert_eq!(inspect_bytes(&tables), inspect_bytes(&whole));
+        assert_eq!(inspect_bytes(&tables, false), inspect_bytes(&whole, false));
     }
 
     /// Cut short anywhere, it is read as it was before.
@@ -339,7 +350,8 @@ mod tests {
             fs::write(&path, &whole[..length]).unwrap();
             let tables = tables_of(&fs::File::open(&path).unwrap(), &path).unwrap();
             assert_eq!(tables.len(), length);
-            assert_eq!(inspect_bytes(&tables).is_err(), inspect_bytes(&whole[..length]).is_err(), "{length}");
+            let (of_tables, of_whole) = (inspect_bytes(&tables, false), inspect_bytes(&whole[..length], false));
+            assert_eq!(of_tables.is_err(), of_whole.is_err(), "{length}");
         }
     }
 

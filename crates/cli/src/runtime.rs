@@ -32,6 +32,17 @@ const ARCHIVE_ALIAS: &str = "libtsan.a";
 /// gcc links it into every program that is built with `-fsanitize=thread`; our runtime needs no code in it.
 const PREINIT: &str = "libtsan_preinit.o";
 
+/// What the environment of a program says in which the runtime is there before anything else.
+pub fn preloaded() -> Result<(OsString, OsString)> {
+    const NAME: &str = "LD_PRELOAD";
+    let mut libraries = folder()?.join("libtsan.so.2").into_os_string();
+    if let Some(others) = std::env::var_os(NAME).filter(|others| !others.is_empty()) {
+        libraries.push(":");
+        libraries.push(others);
+    }
+    Ok((NAME.into(), libraries))
+}
+
 /// The folder, unpacked now if it is not there.
 pub fn folder() -> Result<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {

@@ -1,5 +1,7 @@
 //! Test frameworks: which one a program is of, the test cases that it has, and how one of them is executed alone.
 
+mod pytest;
+
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use memchr::memmem;
@@ -18,6 +20,7 @@ pub enum Framework {
     GoogleTest,
     Catch2,
     Doctest,
+    Pytest,
 }
 
 /// A test case, as its framework calls it.
@@ -30,7 +33,10 @@ pub struct Case {
 
 impl Framework {
     /// Told by the names that the file holds: those of the framework's functions, or, where they were stripped, of its options.
-    pub fn of(program: &Path) -> Result<Option<Self>> {
+    pub fn of(program: &Path, arguments: &[OsString]) -> Result<Option<Self>> {
+        if pytest::is_run_by(program, arguments) {
+            return Ok(Some(Self::Pytest));
+        }
         let bytes = std::fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
         let holds = |words: &[&str]| words.iter().any(|word| memmem::find(&bytes, word.as_bytes()).is_some());
         let known: [(Self, &[&str]); 3] = [
@@ -41,17 +47,19 @@ impl Framework {
         Ok(known.into_iter().find(|(_, words)| holds(words)).map(|(framework, _)| framework))
     }
 
-    /// What the program itself lists, of what its own arguments select.
-    pub fn cases(self, program: &Path, arguments: &[OsString]) -> Result<Vec<Case>> {
+    /// What the program itself lists, of what its own arguments select. `more` of its environment.
+    pub fn cases(self, program: &Path, arguments: &[OsString], more: Option<(OsString, OsString)>) -> Result<Vec<Case>> {
         let options: &[&[&str]] = match self {
             Self::GoogleTest => &[&["--gtest_list_tests"]],
             // Of version 2, which version 3 does not know, and of that.
             Self::Catch2 => &[&["--list-test-names-only"], &["--list-tests", "--verbosity", "quiet"]],
             Self::Doctest => &[&["--list-test-cases", "--no-intro", "--no-version", "--no-colors"]],
+            Self::Pytest => &[&pytest::LIST],
         };
         for options in options {
             let mut list = Command::new(program);
             list.args(arguments).args(*options).stdin(Stdio::null()).stderr(Stdio::null());
+            list.envs(more.clone());
             // What it would do in its share alone has to be known as a whole.
             for name in SHARES {
                 list.env_remove(name);
@@ -76,6 +84,7 @@ impl Framework {
                 let own = |line: &&str| !line.starts_with("[doctest]") && !line.starts_with("=====") && !line.is_empty();
                 text.lines().filter(own).map(str::to_owned).collect()
             }
+            Self::Pytest => pytest::names(text),
         }
     }
 
@@ -87,12 +96,16 @@ impl Framework {
             Self::GoogleTest => format!("--gtest_filter={name}"),
             Self::Catch2 => escaped("\\,[\"*"),
             Self::Doctest => format!("--test-case={}", escaped("\\,")),
+            Self::Pytest => pytest::argument(&name),
         };
         Case { name, argument }
     }
 
     /// The program's own arguments without those that select test cases, where the last would not win.
     pub fn unselected(self, arguments: &[OsString]) -> Vec<OsString> {
+        if self == Self::Pytest {
+            return pytest::unselected(arguments);
+        }
         let selects = |argument: &&OsString| self == Self::GoogleTest && text_of(argument).starts_with("--gtest_filter=");
         arguments.iter().filter(|argument| !selects(argument)).cloned().collect()
     }

@@ -21,6 +21,8 @@ pub struct Detection {
     pub flags: Flags,
     /// Who tells reports: the tool itself, with the argument that asks for it.
     pub reporter: OsString,
+    /// What it has to find in its environment besides.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Detection {
@@ -31,7 +33,8 @@ impl Detection {
             .args(&self.arguments)
             .env_remove(SESSION_VARIABLE)
             .env(DETECT_VARIABLE, &self.flags.0)
-            .env(REPORTER_VARIABLE, &self.reporter);
+            .env(REPORTER_VARIABLE, &self.reporter)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = &self.runtime {
             command.env("LD_LIBRARY_PATH", before_all_others(folder));
         }
@@ -41,13 +44,15 @@ impl Detection {
     /// Runs the program and its client, in this folder. Second: what is to be said of how it was served.
     pub fn beside(mut self, client: Client, directory: PathBuf) -> Result<(ProgramExit, Vec<String>), PipelineError> {
         self.flags.push("end_on_sigterm", "1").expect("no quote in it");
+        let own = [(DETECT_VARIABLE.into(), self.flags.0), (REPORTER_VARIABLE.into(), self.reporter)];
+        self.environment.extend(own);
         let program = Program {
             executable: self.executable,
             arguments: self.arguments,
             directory,
             library_path: self.runtime,
             randomise_addresses: true,
-            environment: vec![(DETECT_VARIABLE.into(), self.flags.0), (REPORTER_VARIABLE.into(), self.reporter)],
+            environment: self.environment,
             before_each: None,
             before_each_limit: None,
             client: Some(client),

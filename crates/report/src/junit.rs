@@ -91,8 +91,13 @@ fn cases(writer: &mut Writer<Vec<u8>>, shown: &[&Finding], run: &RunSummary, fol
 
 fn own_case(writer: &mut Writer<Vec<u8>>, case: &TestCase, found: &[&Finding], suite: &str, folder: &str) -> io::Result<()> {
     let whole = clean(&case.name);
+    // A node id of pytest, in whose reports `tests/test_queue.py::test_push` is of `tests.test_queue`.
+    let node = whole.rsplit_once("::").filter(|(file, _)| file.contains(".py"));
+    let module = node.map(|(file, _)| file.replacen(".py", "", 1).replace("::", ".").replace('/', "."));
     // `Suite.Test` of GoogleTest.
-    let (class, name) = whole.rsplit_once('.').filter(|_| !whole.contains(' ')).unwrap_or((suite, &whole));
+    let dotted = || whole.rsplit_once('.').filter(|_| !whole.contains(' '));
+    let named = module.as_deref().zip(node.map(|(_, test)| test)).or_else(dotted);
+    let (class, name) = named.unwrap_or((suite, &whole));
     let element = writer.create_element("testcase").with_attributes([("classname", class), ("name", name)]);
     if let Some(failure) = &case.failure {
         let failure = clean(failure);

@@ -16,6 +16,10 @@ pub struct DetectOptions {
     /// Which accesses are left out before detection: none, or those that are redundant (tree).
     #[arg(long, value_enum, default_value_t = Filter::None)]
     pub filter: Filter,
+    /// Load the runtime before the program begins: for libraries with instrumentation in a program that has none, such as Python
+    /// with an extension module.
+    #[arg(long)]
+    pub preload: bool,
     /// The format of reports.
     #[arg(long, value_parser = super::formats(), default_value = "text")]
     pub format: &'static dyn Format,

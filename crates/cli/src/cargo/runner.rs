@@ -65,7 +65,7 @@ fn single_test(arguments: &[OsString]) -> Option<String> {
 }
 
 fn check(settings: &Settings, executable: &OsStr, arguments: &[OsString], result: &mut ProgramResult) -> Result<Exit> {
-    let inspection = match program::inspect(executable) {
+    let inspection = match program::inspect(executable, false) {
         Ok(found) if found.instrumentation == Instrumentation::Linked => found,
         // Procedural macros and their tests are programs of the host.
         Ok(_) | Err(Unfit::Unsuitable(_)) => {

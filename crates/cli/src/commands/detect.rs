@@ -20,7 +20,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 pub fn detect(ui: Ui, options: &DetectOptions, mut command: Vec<OsString>) -> Result<Exit> {
-    let inspection = program::inspect(&command.remove(0))?;
+    let inspection = program::inspect(&command.remove(0), options.preload)?;
     for note in inspection.notes.iter().filter(|_| !ui.quiet && inspection.instrumentation != Instrumentation::Script) {
         say!("{note}");
     }
@@ -30,6 +30,7 @@ pub fn detect(ui: Ui, options: &DetectOptions, mut command: Vec<OsString>) -> Re
         runtime: if inspection.instrumentation == Instrumentation::Linked { None } else { Some(runtime::folder()?) },
         flags: flags(ui, options)?,
         reporter: super::tool()?,
+        environment: if options.preload { vec![runtime::preloaded()?] } else { Vec::new() },
     };
     if let Some(client) = options.client.asked() {
         return with_client(ui, detection, client);

@@ -133,7 +133,7 @@ const OPTIMISATION: &str = "from -O1 on, compilers remove reads whose value nobo
 
 /// `false`: it cannot be recorded.
 fn examine(out: &mut String, program: &Path, folder: Option<&Path>) -> Result<bool> {
-    let inspection = match program::inspect(program.as_os_str()) {
+    let inspection = match program::inspect(program.as_os_str(), false) {
         Ok(inspection) => inspection,
         Err(reason) => {
             let _ = writeln!(out, "program           {reason}");
@@ -144,6 +144,7 @@ fn examine(out: &mut String, program: &Path, folder: Option<&Path>) -> Result<bo
         Instrumentation::Loaded => "instrumented, loads libtsan: our runtime takes its place",
         Instrumentation::Linked => "our runtime is linked in",
         Instrumentation::Script => "a script",
+        Instrumentation::Preloaded => "without instrumentation",
     };
     let _ = writeln!(out, "program           {}: {how}", inspection.path.display());
     for note in &inspection.notes {

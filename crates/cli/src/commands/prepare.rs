@@ -39,7 +39,7 @@ pub fn prepare(options: &RunOptions, target: Target) -> Result<Option<Prepared>>
             }
             let store = new_store(options, Path::new(file.file_stem().unwrap_or(file.as_os_str())))?;
             let Some(executable) = compile(&store, &file, language)? else { return Ok(None) };
-            let inspection = program::inspect(executable.as_os_str())?;
+            let inspection = program::inspect(executable.as_os_str(), false)?;
             (store, inspection)
         }
         (None, file) => {
@@ -49,7 +49,7 @@ pub fn prepare(options: &RunOptions, target: Target) -> Result<Option<Prepared>>
             if command.is_empty() {
                 bail!("nothing to run: write `rashomon check FILE.c` or `rashomon check -- PROG ARGS`");
             }
-            let inspection = program::inspect(&command.remove(0))?;
+            let inspection = program::inspect(&command.remove(0), options.preload)?;
             (new_store(options, &inspection.path)?, inspection)
         }
     };
@@ -67,6 +67,9 @@ pub fn prepare_inspected(
     let globals = &options.filter.library_globals;
     if !globals.is_empty() {
         environment.push((rashomon_abi::GLOBALS_VARIABLE.into(), globals.join(",").into()));
+    }
+    if options.preload && inspection.instrumentation != Instrumentation::Linked {
+        environment.push(runtime::preloaded()?);
     }
     for note in &inspection.notes {
         say!("{note}");

@@ -134,11 +134,62 @@ fn names_with_commas_and_brackets_select_themselves() {
     }
 }
 
+/// A library with instrumentation, which Python loads: `hit` counts without its lock.
+const LIBRARY: &str = "#include <pthread.h>
+static long hits;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+void hit(void) { hits++; }
+void locked(void) { pthread_mutex_lock(&lock); hits++; pthread_mutex_unlock(&lock); }
+";
+
+/// Calls of ctypes do not hold Python's own lock.
+const TESTS: &str = "import ctypes, os, threading
+library = ctypes.CDLL(os.path.abspath('libcounts.so'))
+def twice(call):
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+def test_hit():
+    twice(library.hit)
+class TestLocked:
+    def test_locked(self):
+        twice(library.locked)
+";
+
+#[test]
+fn a_gate_for_each_test_of_a_library_under_pytest() {
+    const PYTHON: &str = "/usr/bin/python3";
+    let place = Place::new();
+    let version = std::process::Command::new(PYTHON).args(["-m", "pytest", "--version"]).output();
+    if !version.is_ok_and(|said| said.status.success()) {
+        return skipped("Debian's pytest is not installed");
+    }
+    place.write("counts.c", LIBRARY);
+    place.rashomon(&["cc", "-g", "-O1", "-shared", "-fPIC", "-pthread", "-o", "libcounts.so", "counts.c"]).expect(0, &[]);
+    std::fs::create_dir(place.path("tests")).unwrap();
+    place.write("tests/test_counts.py", TESTS);
+    let program = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"];
+    place.rashomon(&[&["check", "--"], &program[..]].concat()).expect(125, &["not instrumented", "--preload"]);
+    let line = ["check", "--preload", "--per-test-case", "--recordings", "1", "--engines", "force,provoke"];
+    let reports = ["--report", "junit=r.xml", "--json", "r.json", "--"];
+    place
+        .rashomon(&[&line, &reports[..], &program[..]].concat())
+        .expect(66, &["shown by test case tests/test_counts.py::test_hit"]);
+    let junit = std::fs::read_to_string(place.path("r.xml")).unwrap();
+    assert!(junit.contains("<testsuites tests=\"2\" failures=\"1\""), "{junit}");
+    assert!(junit.contains("classname=\"tests.test_counts\" name=\"test_hit\">"), "{junit}");
+    assert!(junit.contains("classname=\"tests.test_counts.TestLocked\" name=\"test_locked\"/>"), "{junit}");
+    // The store says that the runtime is there before Python is.
+    let report = place.json("r.json");
+    let (store, id) = (&report["run"]["test_cases"][0]["store"], &report["run"]["test_cases"][0]["findings"][0]);
+    place.rashomon(&["replay", "--store", store.as_str().unwrap(), id.as_str().unwrap()]).expect(0, &[]);
+}
+
 #[test]
 fn what_has_no_test_cases_is_refused() {
     let place = Place::new();
     place.compile("plain", "int main(void) { return 0; }");
-    let said = "neither GoogleTest's, Catch2's nor doctest's";
+    let said = "neither GoogleTest's, Catch2's, doctest's nor pytest's";
     place.rashomon(&["check", "--per-test-case", "--", "./plain"]).expect(125, &[said]);
     place.rashomon(&["check", "--per-test-case=gtest", "--", "./plain"]).expect(125, &["lists no test case"]);
     place.rashomon(&["check", "--per-test-case", "plain.c"]).expect(125, &["takes a program that is built already"]);

@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::live;
 use crate::program::{self, Inspection};
 use crate::progress::Reporter;
+use crate::runtime;
 use crate::suites::{Case, Framework};
 use crate::terminal::say;
 use crate::wrapper::Language;
@@ -46,15 +47,19 @@ pub fn check_each(
     if command.is_empty() {
         bail!("nothing to run: write `rashomon check --per-test-case -- PROG ARGS`");
     }
-    let inspection = program::inspect(&command.remove(0))?;
+    let inspection = program::inspect(&command.remove(0), run.preload)?;
     let path = inspection.path.clone();
     let framework = match asked {
         Some(framework) => framework,
-        None => Framework::of(&path)?.with_context(|| {
-            format!("{}: neither GoogleTest's, Catch2's nor doctest's; --per-test-case=FRAMEWORK names one", path.display())
+        None => Framework::of(&path, &command)?.with_context(|| {
+            format!(
+                "{}: neither GoogleTest's, Catch2's, doctest's nor pytest's; --per-test-case=FRAMEWORK names one",
+                path.display()
+            )
         })?,
     };
-    let mut cases = framework.cases(&path, &command)?;
+    let preloaded = if run.preload { Some(runtime::preloaded()?) } else { None };
+    let mut cases = framework.cases(&path, &command, preloaded)?;
     if cases.is_empty() {
         bail!("{} lists no test case", path.display());
     }

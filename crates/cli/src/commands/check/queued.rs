@@ -51,7 +51,7 @@ pub fn check_queued(ui: Ui, (run, report): (&RunOptions, &ReportOptions), queue:
     if command.is_empty() {
         bail!("nothing to run: write `rashomon check --queue URL -- PROG ARGS`");
     }
-    let inspection = program::inspect(&command.remove(0))?;
+    let inspection = program::inspect(&command.remove(0), run.preload)?;
     let mut shipped = Shipped::default();
     let units = units(&inspection.path, &command, queue, &mut shipped)?;
     // Before there is a folder of nothing.
