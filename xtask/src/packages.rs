@@ -1,5 +1,5 @@
-//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debuggers, a linker, make, Meson, Python's
-//! venv, into which tests install a server from PyPI, and its pytest. Installed on Debian when we may.
+//! What the tests need besides Rust: both compilers, LLVM's headers for the plugin, the debuggers, a linker, make, Meson,
+//! pytest, and Python's venv, into which tests install a server from PyPI. Installed on Debian when we may.
 
 use std::process::{Command, Stdio};
 

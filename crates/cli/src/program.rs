@@ -231,8 +231,8 @@ fn inspect_bytes(bytes: &[u8], preload: bool) -> Result<(Instrumentation, Vec<St
         };
     } else {
         return Err(format!(
-            "not instrumented; {HOW_TO_BUILD}. If only libraries that it loads are instrumented, add --preload; if it only starts \
-                instrumented programs, check a script (#!/bin/sh …) that calls it"
+            "not instrumented; {HOW_TO_BUILD}. If only libraries that it loads are instrumented, add --preload; if it only \
+                starts instrumented programs, check a script (#!/bin/sh …) that calls it"
         ));
     };
     if instrumentation == Instrumentation::Loaded && !needed.iter().any(|name| name.contains("tsan")) {
