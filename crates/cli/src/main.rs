@@ -136,8 +136,8 @@ fn run(arguments: Arguments) -> Result<Exit> {
     }
     let ui = commands::Ui { colour: arguments.color, quiet: arguments.quiet };
     match arguments.command {
-        Command::Check { run, report, queue, target, .. } if queue.queue.is_some() => {
-            commands::check::queued::check_queued(ui, (&run, &report), &queue, target)
+        Command::Check { run, confirm, report, queue, target, .. } if queue.queue.is_some() => {
+            commands::check::queued::check_queued(ui, (&run, &confirm, &report), &queue, target)
         }
         Command::Check { mut run, from, confirm, report, per_test_case: None, target, .. } => {
             commands::check::check(ui, (&mut run, &from), &confirm, &report, target)
