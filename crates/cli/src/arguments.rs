@@ -7,6 +7,7 @@ mod confirm;
 mod csp;
 mod detect;
 mod examples;
+mod from;
 mod merge;
 mod queue;
 mod replay;
@@ -23,6 +24,7 @@ pub use client::ClientOptions;
 pub use confirm::ConfirmOptions;
 pub use csp::{CspCommand, PredictEngine, SelectionOptions};
 pub use detect::{DetectOptions, Detector};
+pub use from::FromOptions;
 pub use merge::MergeOptions;
 pub use queue::{QueueOptions, WorkerOptions};
 pub use replay::ReplayOptions;
@@ -100,9 +102,13 @@ pub enum Command {
     /// built with `rashomon cc`, `rashomon c++` or gcc's -fsanitize=thread. The program is executed several times. The report
     /// goes to standard error, after the program's own output.
     #[command(after_help = examples::CHECK)]
+    // What is changed comes last, and positional arguments are to stay in their order.
+    #[command(mut_arg("file", |file| file.required_unless_present("from")), mut_arg("command", |command| command))]
     Check {
         #[command(flatten)]
-        run: RunOptions,
+        run: Box<RunOptions>,
+        #[command(flatten)]
+        from: Box<FromOptions>,
         #[command(flatten)]
         confirm: ConfirmOptions,
         #[command(flatten)]

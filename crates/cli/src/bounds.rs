@@ -14,6 +14,11 @@ pub const WITNESS_BUDGET: Duration = Duration::from_secs(600);
 /// Even a small budget lets most programs end.
 const LEAST_RECORDING: Duration = Duration::from_millis(500);
 
+/// What the first recording may take of a budget.
+pub fn of_recording(total: Duration) -> Duration {
+    (total / 2).max(LEAST_RECORDING)
+}
+
 /// When a command has to end. A budget that is given bounds all of it, and the first recording may take half; otherwise that
 /// takes as long as it takes, and the usual time begins behind it.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +39,7 @@ impl Bounds {
         if total.is_zero() {
             return Self::NONE;
         }
-        Self { total, until: Deadline::within(total), recording: Deadline::within((total / 2).max(LEAST_RECORDING)) }
+        Self { total, until: Deadline::within(total), recording: Deadline::within(of_recording(total)) }
     }
 
     /// Of what comes behind the first recording, which has ended now.

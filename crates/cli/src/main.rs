@@ -136,11 +136,11 @@ fn run(arguments: Arguments) -> Result<Exit> {
     }
     let ui = commands::Ui { colour: arguments.color, quiet: arguments.quiet };
     match arguments.command {
-        Command::Check { run, report, queue, target, .. } if queue.queue.is_some() => {
-            commands::check::queued::check_queued(ui, (&run, &report), &queue, target)
+        Command::Check { run, confirm, report, queue, target, .. } if queue.queue.is_some() => {
+            commands::check::queued::check_queued(ui, (&run, &confirm, &report), &queue, target)
         }
-        Command::Check { run, confirm, report, per_test_case: None, target, .. } => {
-            commands::check::check(ui, &run, &confirm, &report, target)
+        Command::Check { mut run, from, confirm, report, per_test_case: None, target, .. } => {
+            commands::check::check(ui, (&mut run, &from), &confirm, &report, target)
         }
         Command::Check { run, confirm, report, per_test_case: Some(framework), target, .. } => {
             commands::check::per_case::check_each(ui, framework, (&run, &confirm, &report), target)

@@ -25,8 +25,8 @@ const OF_SECTIONS: [&str; 2] = ["all", "strategy"];
 /// Given several times, these add up; all others are replaced.
 const ADDING: [&str; 3] = ["trust-library", "suppressions", "suppress"];
 /// Values are paths, seen from the folder of the file.
-const PATHS: [&str; 10] =
-    ["baseline", "suppressions", "stdin", "output", "json", "log", "correlated", "queue-credentials", "queue-ca", "ship"];
+const PATHS: [&str; 11] =
+    ["baseline", "suppressions", "stdin", "output", "from", "json", "log", "correlated", "queue-credentials", "queue-ca", "ship"];
 /// Files that are read once a command needs them.
 const READ_WHEN_NEEDED: [&str; 2] = ["baseline", "suppressions"];
 

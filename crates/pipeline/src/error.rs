@@ -19,6 +19,11 @@ pub enum PipelineError {
     #[error("no store in {path}; run `rashomon check` or `rashomon record` \
         there first, or name one with --store", path = path.display())]
     NoStore { path: PathBuf },
+    #[error("{path} holds no recording to begin with", path = path.display())]
+    NoRecordings { path: PathBuf },
+    #[error("{path} holds recordings of `{recorded}`, and this is `{given}`: --from takes recordings of the same program with \
+        the same arguments", path = path.display())]
+    OtherProgram { path: PathBuf, recorded: String, given: String },
     #[error("no finding {id} in {path}; it has: {known}", path = path.display())]
     NoSuchFinding { id: String, path: PathBuf, known: String },
     #[error("{prefix} is ambiguous: it may be {known}")]

@@ -7,6 +7,11 @@ use rashomon_files::{Folder, Links};
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Archives of recordings in the cache, and the folder of these.
+const MOST_RECORDINGS: usize = 4;
+const RECORDINGS: &str = "recordings";
 
 /// Has the file of a hash and a length sent.
 pub(crate) type Fetch<'a> = dyn Fn(&Hash, u64) -> Result<Vec<u8>, QueueError> + 'a;
@@ -31,6 +36,23 @@ impl Cache<'_> {
             opened.write(name, &bytes).map_err(QueueError::io("write", &path))?;
         }
         make_executable(&path, file.executable)?;
+        Ok(path)
+    }
+
+    /// The same of a recording. These are of one job each, so that they are not kept for ever.
+    pub fn recording(&self, file: &ShippedFile, fetch: &Fetch<'_>) -> Result<PathBuf, QueueError> {
+        let folder = self.folder.join(RECORDINGS);
+        let path = Cache { folder: &folder }.file(file, fetch)?;
+        let mut all: Vec<(SystemTime, PathBuf)> = fs::read_dir(&folder)
+            .map_err(QueueError::io("list", &folder))?
+            .filter_map(|entry| entry.ok().and_then(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))))
+            .filter(|(_, other)| !path.starts_with(other))
+            .collect();
+        all.sort();
+        for (_, old) in all.iter().rev().skip(MOST_RECORDINGS - 1) {
+            // Who is about to read it fetches it again.
+            let _ = fs::remove_dir_all(old);
+        }
         Ok(path)
     }
 

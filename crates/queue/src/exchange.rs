@@ -13,6 +13,11 @@ pub trait Exchange: Sync {
     /// Removes the job, its units and their outcomes.
     fn close_job(&self, job: &str) -> Result<(), QueueError>;
 
+    /// Says that a job has more to hand out than is there yet, or no longer. To be repeated, too.
+    fn announce(&self, job: &str, more: bool) -> Result<(), QueueError>;
+    /// Whether some job has. Where several have, one may be overlooked.
+    fn is_announced(&self) -> Result<bool, QueueError>;
+
     /// Keeps bytes under a name.
     fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), QueueError>;
     fn fetch(&self, name: &str, most: u64) -> Result<Vec<u8>, QueueError>;

@@ -1,13 +1,16 @@
 //! What coordinator and worker tell each other, as JSON.
 
+use crate::archive::LARGEST_ARCHIVE;
 use crate::content::Hash;
 use crate::error::QueueError;
 use serde::{Deserialize, Serialize};
 
 /// Of the messages. Another one is not understood.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Units of one job.
 pub const MOST_UNITS: u32 = 10_000;
+/// The number of the unit that makes the recording which all others of its job begin with.
+pub const RECORDING: u32 = 0;
 /// Bytes of one shipped file.
 pub(crate) const LARGEST_FILE: u64 = 1 << 31;
 const MOST_FILES: usize = 10_000;
@@ -25,23 +28,25 @@ pub struct ShippedFile {
     pub executable: bool,
 }
 
-/// A part of a check.
+/// A part of a check, or the recording that its parts begin with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
     pub protocol: u32,
     /// Of the tool that the coordinator is.
     pub version: String,
     pub job: String,
-    /// From 1.
+    /// From 1, or [`RECORDING`].
     pub number: u32,
     pub of: u32,
-    /// Options of `rashomon check`, a word each.
+    /// Options of `rashomon check`, or of `rashomon record`, a word each.
     pub options: Vec<String>,
     pub program: ShippedFile,
     /// Where the program is on the coordinator's machine.
     pub program_path: String,
     pub arguments: Vec<String>,
     pub files: Vec<ShippedFile>,
+    /// The archive of a store whose recordings the part begins with. `None`: it makes its own.
+    pub recording: Option<ShippedFile>,
 }
 
 /// What every version of the messages has.
@@ -52,7 +57,15 @@ struct Head {
 }
 
 impl Unit {
+    /// Whether it makes the recording that the others begin with.
+    pub const fn is_recording(&self) -> bool {
+        self.number == RECORDING
+    }
+
     pub fn words(&self) -> String {
+        if self.is_recording() {
+            return format!("the first recording of job {}", self.job);
+        }
         format!("unit {} of {} of job {}", self.number, self.of, self.job)
     }
 
@@ -78,7 +91,7 @@ impl Unit {
         if !is_job(&self.job) {
             return Err("its job is no name".into());
         }
-        if !(1..=self.of).contains(&self.number) || self.of > MOST_UNITS {
+        if self.number > self.of || !(1..=MOST_UNITS).contains(&self.of) {
             return Err(format!("there is no unit {} of {}", self.number, self.of));
         }
         if let Some(word) = self.options.iter().find(|word| !word.starts_with("--") || word.len() < 4) {
@@ -89,6 +102,15 @@ impl Unit {
         }
         if self.program.path.contains('/') {
             return Err("its program has no name".into());
+        }
+        if let Some(recording) = &self.recording {
+            if self.is_recording() {
+                return Err("it makes a recording, and is to begin with one".into());
+            }
+            if recording.size > LARGEST_ARCHIVE {
+                return Err(format!("its recording has {} bytes, more than {LARGEST_ARCHIVE}", recording.size));
+            }
+            path_parts(&recording.path)?;
         }
         for file in self.files.iter().chain([&self.program]) {
             path_parts(&file.path)?;

@@ -6,7 +6,7 @@
 //! ```text
 //! stream RASHOMON_UNITS      rashomon.units.JOB.NUMBER     one durable consumer, `workers`
 //! bucket rashomon_outcomes   JOB.NUMBER                    the first one that is created counts
-//! bucket rashomon_jobs       JOB                           forgotten if it is not renewed
+//! bucket rashomon_jobs       JOB, more_to_come             forgotten if it is not renewed
 //! bucket rashomon_objects    JOB-HASH, JOB-NUMBER-NONCE
 //! ```
 
@@ -33,6 +33,8 @@ const CONSUMER: &str = "workers";
 const OUTCOMES: &str = "rashomon_outcomes";
 const JOBS: &str = "rashomon_jobs";
 const OBJECTS: &str = "rashomon_objects";
+/// Holds a job that has more to hand out. No job has such a name.
+const MORE: &str = "more_to_come";
 /// What nobody has removed by then is left over.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// A job whose coordinator is not heard for so long is over.
@@ -309,6 +311,26 @@ impl Exchange for Nats {
             let filter = format!("$KV.{OUTCOMES}.{job}.>");
             self.outcomes().await?.stream.purge().filter(filter).await.map_err(failed)?;
             Ok(())
+        })
+    }
+
+    fn announce(&self, job: &str, more: bool) -> Result<(), QueueError> {
+        self.wait(ANSWER * 2, async {
+            let jobs = self.jobs().await?;
+            if more {
+                jobs.put(MORE, job.to_owned().into()).await.map_err(failed)?;
+            } else if jobs.get(MORE).await.map_err(failed)?.is_some_and(|announced| announced == job.as_bytes()) {
+                jobs.purge(MORE).await.map_err(failed)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn is_announced(&self) -> Result<bool, QueueError> {
+        self.wait(ANSWER, async {
+            // Before there was any job, nobody has made a place for them.
+            let Ok(jobs) = self.jobs().await else { return Ok(false) };
+            Ok(jobs.get(MORE).await.map_err(failed)?.is_some())
         })
     }
 

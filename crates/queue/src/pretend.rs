@@ -18,6 +18,7 @@ pub struct State {
     /// In which they came, those that were taken back included.
     order: Vec<(String, u32)>,
     jobs: BTreeSet<String>,
+    announced: Option<String>,
     /// So many archives that are kept from now on are damaged.
     pub damaging: u32,
     /// Every so many calls, the answer is lost: before the call has its effect, and behind it, in turns.
@@ -84,6 +85,21 @@ impl Exchange for Pretend {
             state.outcomes.retain(|(other, _), _| other != job);
             Ok(())
         })
+    }
+
+    fn announce(&self, job: &str, more: bool) -> Result<(), QueueError> {
+        self.call(|state| {
+            if more {
+                state.announced = Some(job.into());
+            } else if state.announced.as_deref() == Some(job) {
+                state.announced = None;
+            }
+            Ok(())
+        })
+    }
+
+    fn is_announced(&self) -> Result<bool, QueueError> {
+        self.call(|state| Ok(state.announced.is_some()))
     }
 
     fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), QueueError> {

@@ -1,6 +1,6 @@
 //! Who takes units and executes them.
 
-use crate::archive::place;
+use crate::archive::{self, place};
 use crate::cache::{Cache, Fetch, make_executable};
 use crate::content::Hash;
 use crate::coordinate::object_of;
@@ -44,13 +44,33 @@ pub struct Task<'a> {
     pub program: PathBuf,
     /// In which it is executed; the shipped files are in it.
     pub folder: PathBuf,
+    /// The store whose recordings it begins with.
+    pub recording: Option<PathBuf>,
     /// Where its store is to be made.
     pub store: PathBuf,
 }
 
+/// Why there is no archive of a unit.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unmade {
+    /// Another attempt, or another machine, may make it.
+    Failed(String),
+    /// It is larger than what is sent, wherever it is made.
+    TooLarge(String),
+}
+
+impl From<QueueError> for Unmade {
+    fn from(error: QueueError) -> Self {
+        match error {
+            QueueError::TooLarge(reason) => Self::TooLarge(reason),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
 pub trait Execute: Sync {
     /// Executes the unit and packs the store that came of it; or says why there is none.
-    fn execute(&self, task: &Task<'_>) -> Result<Vec<u8>, String>;
+    fn execute(&self, task: &Task<'_>) -> Result<Vec<u8>, Unmade>;
 }
 
 pub struct Worker<'a> {
@@ -69,17 +89,21 @@ pub struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Takes units: for ever, or until none comes for some seconds. `once`: also until one is of another version, which is an
-    /// error then.
+    /// Takes units: for ever, or until none comes for some seconds and none is announced. `once`: also until one is of another
+    /// version, which is an error then.
     pub fn run(&self, execute: &dyn Execute, once: bool) -> Result<(), QueueError> {
         let mut told = BTreeSet::new();
         let mut within = WITHIN;
         loop {
+            // Asked first: what was announced until then is there now.
+            let stays = !once || self.patiently(|| self.exchange.is_announced())?;
             let Some(taken) = self.patiently(|| self.exchange.take(within))? else {
-                if once {
+                if !stays {
                     return Ok(());
                 }
-                within = (within * 2).min(LONGEST);
+                if !once {
+                    within = (within * 2).min(LONGEST);
+                }
                 continue;
             };
             within = WITHIN;
@@ -131,11 +155,11 @@ impl Worker<'_> {
                 self.kept(taken, || self.patiently(|| self.exchange.keep(&object, &archive)))?;
                 (Came::Archive { object: object.clone(), hash, size: archive.len() as u64 }, Some(object))
             }
-            Err(reason) if taken.deliveries() < ATTEMPTS => {
+            Err(Unmade::Failed(reason)) if taken.deliveries() < ATTEMPTS => {
                 (self.tell)(Deed::GivenBack(&format!("{}: {reason}", unit.words())));
                 return taken.give_back(AFTER_FAILURE);
             }
-            Err(reason) => (Came::Failure(reason), None),
+            Err(Unmade::Failed(reason) | Unmade::TooLarge(reason)) => (Came::Failure(reason), None),
         };
         let outcome = serde_json::to_vec(&Outcome { worker: self.name.to_owned(), came }).unwrap_or_default();
         let mut is_first = self.patiently(|| self.exchange.conclude(&unit.job, unit.number, &outcome))?;
@@ -182,7 +206,7 @@ impl Worker<'_> {
     }
 
     /// The inner error: why there is no store. The outer one: what has nothing to do with the unit.
-    fn execute(&self, unit: &Unit, execute: &dyn Execute) -> Result<Result<Vec<u8>, String>, QueueError> {
+    fn execute(&self, unit: &Unit, execute: &dyn Execute) -> Result<Result<Vec<u8>, Unmade>, QueueError> {
         let cache = Cache { folder: self.cache };
         let fetch = |hash: &Hash, size: u64| self.patiently(|| self.exchange.fetch(&object_of(&unit.job, hash), size));
         let program = match self.program_at_its_path(&cache, unit) {
@@ -195,7 +219,11 @@ impl Worker<'_> {
         for file in &unit.files {
             self.lay_down(&cache, file, &folder, &fetch)?;
         }
-        let task = Task { unit, program, folder, store: place.0.join("store") };
+        let recording = match &unit.recording {
+            Some(file) => Some(self.unpack(&cache, file, place.0.join("recording"), &fetch)?),
+            None => None,
+        };
+        let task = Task { unit, program, folder, recording, store: place.0.join("store") };
         Ok(execute.execute(&task))
     }
 
@@ -208,10 +236,23 @@ impl Worker<'_> {
     fn lay_down(&self, cache: &Cache<'_>, file: &ShippedFile, folder: &Path, fetch: &Fetch<'_>) -> Result<(), QueueError> {
         let cached = cache.file(file, fetch)?;
         // A copy: the program may change it.
-        let bytes = cache.content(&cached, file).ok_or_else(|| QueueError::damaged(&file.path, "it changed meanwhile"))?;
+        let bytes = held(cache, &cached, file)?;
         place(&Folder::open(folder).map_err(QueueError::io("open", folder))?, &file.path, &bytes)?;
         make_executable(&folder.join(&file.path), file.executable)
     }
+
+    /// The store that a unit begins with, in a folder of its own.
+    fn unpack(&self, cache: &Cache<'_>, file: &ShippedFile, folder: PathBuf, fetch: &Fetch<'_>) -> Result<PathBuf, QueueError> {
+        let bytes = held(cache, &cache.recording(file, fetch)?, file)?;
+        fs::create_dir(&folder).map_err(QueueError::io("create", &folder))?;
+        archive::unpack(&bytes, &folder)?;
+        Ok(folder)
+    }
+}
+
+/// What a file in the cache holds.
+fn held(cache: &Cache<'_>, cached: &Path, file: &ShippedFile) -> Result<Vec<u8>, QueueError> {
+    cache.content(cached, file).ok_or_else(|| QueueError::damaged(&file.path, "it changed meanwhile"))
 }
 
 /// A folder of one unit, removed with this value.

@@ -9,7 +9,9 @@ use crate::common::command_line;
 use crate::common::nats::{self, Running};
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, anyhow};
-use rashomon_queue::{Access, Coordinator, Execute, Hash, Nats, PROTOCOL, ShippedFile, Task, Unit, Worker};
+use rashomon_queue::{
+    Access, Coordinator, Execute, Hash, Nats, PROTOCOL, QueueError, RECORDING, ShippedFile, Task, Unit, Unmade, Worker, archive,
+};
 use rashomon_testkit::SplitMix;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +26,9 @@ const QUICK_WORKERS: [u32; 2] = [4, 16];
 const JOBS: u32 = 8;
 const PROGRAM_BYTES: usize = 2 << 20;
 const STORE_BYTES: usize = 64 << 10;
+const RECORDING_BYTES: usize = 1 << 20;
+/// No unit begins before it is there.
+const RECORDING_TAKES: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The least part of the time that a queue without any cost would leave to the units.
@@ -143,7 +148,7 @@ impl Swarm<'_> {
             workers: self.workers,
             units: self.durations.len() as u32,
             seconds,
-            least_seconds: least(&self.durations, self.workers as usize).as_secs_f64(),
+            least_seconds: (RECORDING_TAKES + least(&self.durations, self.workers as usize)).as_secs_f64(),
             executed: executed.into_inner(),
             accepted,
             twice,
@@ -170,13 +175,17 @@ impl Swarm<'_> {
             program_path: String::new(),
             arguments: Vec::new(),
             files: Vec::new(),
+            recording: None,
         };
         let units: Vec<Unit> = (1..=of).map(unit).collect();
         let contents = BTreeMap::from([(shipped.hash.clone(), program)]);
         let (mut accepted, mut twice) = (BTreeSet::new(), 0);
         let begin = Instant::now();
         let mut coordinator = Coordinator { exchange: nats, patience: PATIENCE, tell: &mut |_| {} };
-        let result = coordinator.distribute(&units, &contents, &mut |number, archive| {
+        let result = coordinator.distribute(Some(&unit(RECORDING)), &units, &contents, &mut |number, archive| {
+            if number == RECORDING {
+                return Ok(());
+            }
             twice += u32::from(!accepted.insert(number));
             if archive.len() == STORE_BYTES { Ok(()) } else { Err(format!("{} bytes", archive.len())) }
         })?;
@@ -221,13 +230,31 @@ struct Sleeping<'a> {
 }
 
 impl Execute for Sleeping<'_> {
-    fn execute(&self, task: &Task<'_>) -> Result<Vec<u8>, String> {
+    fn execute(&self, task: &Task<'_>) -> Result<Vec<u8>, Unmade> {
+        if task.unit.is_recording() {
+            std::thread::sleep(RECORDING_TAKES);
+            return Ok(archive_of_recording(task)?);
+        }
+        let recording = task.recording.as_ref().ok_or_else(|| Unmade::Failed("it has no recording".into()))?;
+        if fs::metadata(recording.join("thread-0000")).map_or(0, |found| found.len()) != RECORDING_BYTES as u64 {
+            return Err(Unmade::Failed("its recording is another one".into()));
+        }
         let place = task.unit.number as usize - 1;
-        std::thread::sleep(*self.durations.get(place).ok_or("there is no such unit")?);
+        std::thread::sleep(*self.durations.get(place).ok_or_else(|| Unmade::Failed("there is no such unit".into()))?);
         self.executed.fetch_add(1, Ordering::Relaxed);
         let mut random = SplitMix(u64::from(task.unit.number));
         Ok((0..STORE_BYTES).map(|_| random.below(256) as u8).collect())
     }
+}
+
+/// As large as that of a program of some seconds: it does not become smaller when it is packed.
+fn archive_of_recording(task: &Task<'_>) -> Result<Vec<u8>, QueueError> {
+    let failed = |action| move |source| QueueError::Io { action, path: task.store.clone(), source };
+    fs::create_dir(&task.store).map_err(failed("create"))?;
+    let mut random = SplitMix(3);
+    let bytes: Vec<u8> = (0..RECORDING_BYTES).map(|_| random.below(256) as u8).collect();
+    fs::write(task.store.join("thread-0000"), bytes).map_err(failed("write to"))?;
+    archive::pack(&task.store, &|_, bytes| bytes)
 }
 
 /// When all are done, if each worker takes the next one as soon as it has none.

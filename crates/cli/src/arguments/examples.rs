@@ -12,6 +12,7 @@ Examples:
   rashomon check race.c
   rashomon check --budget 20 -- ./program --threads 4 input
   rashomon check --recordings 10 --json report.json --fail-on predicted -- ./tests
+  rashomon check --from .rashomon/1-program --recordings 1
   rashomon check --queue nats://queue.example:4222 --units 200 --ship input -- ./program input
   rashomon check --before-each 'rm -f out.bz2' -- ./pbzip2 -k in
   rashomon check --with-client './load 6379' -- ./server --port 6379";

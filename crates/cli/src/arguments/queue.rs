@@ -21,8 +21,8 @@ pub struct QueueOptions {
     /// With --queue: a file of certificates (PEM) that the server's may be signed with, besides those that the system believes.
     #[arg(long, value_name = "FILE", help_heading = HEADING, requires = "queue")]
     pub queue_ca: Option<PathBuf>,
-    /// With --queue: parts that the check is handed out in, each as --shard makes them (1 to 10000). --budget is for each.
-    /// Default: 16.
+    /// With --queue: parts that the check is handed out in, each as --shard makes them (1 to 10000), behind one first recording
+    /// that all of them begin with. --budget is for each. Default: 16.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "queue")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_UNITS)))]
     pub units: Option<u32>,
@@ -57,7 +57,8 @@ pub struct WorkerOptions {
     /// Units at the same time (1 to 1000).
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub jobs: u32,
-    /// End when no unit has come for two seconds, or one of another version does. Without it: never.
+    /// End when no unit has come for two seconds and no first recording is being made, or when one of another version comes.
+    /// Without it: never.
     #[arg(long)]
     pub once: bool,
     /// Seconds after which a unit is somebody else's whose worker is not heard any more. The same for all workers of a queue.

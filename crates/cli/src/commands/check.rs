@@ -1,11 +1,13 @@
 //! `rashomon check`: everything in a row, in one budget.
 
+pub mod from;
 pub mod per_case;
 pub mod queued;
 
+use self::from::prepare_from;
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, plan_of_check, present, processors, reporter, settings_for};
-use crate::arguments::{CallsName, ConfirmOptions, ReportOptions, RunOptions, Target};
+use crate::arguments::{CallsName, ConfirmOptions, FromOptions, ReportOptions, RunOptions, Target};
 use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
 use crate::known;
@@ -18,11 +20,23 @@ use rashomon_pipeline::program::Output;
 use rashomon_pipeline::{Binaries, Case, Job, PipelineError, Settings};
 use rashomon_report::{Counts, RunSummary};
 
-pub fn check(ui: Ui, run: &RunOptions, confirm: &ConfirmOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
+pub fn check(
+    ui: Ui,
+    (run, from): (&mut RunOptions, &FromOptions),
+    confirm: &ConfirmOptions,
+    report: &ReportOptions,
+    target: Target,
+) -> Result<Exit> {
     end_children_on_interruption();
     // What ends before there is a report leaves none: an older one is not this one's.
     report.json.as_deref().map(live::forget).transpose()?;
-    let Some(prepared) = prepare(run, target)? else { return Ok(Exit::Failed) };
+    let prepared = match &from.from {
+        Some(path) => prepare_from(ui, run, (path, from), target)?,
+        None => {
+            let Some(prepared) = prepare(run, target)? else { return Ok(Exit::Failed) };
+            prepared
+        }
+    };
     let checked = check_prepared(ui, run, confirm, report, prepared)?;
     Ok(if checked.met { Exit::Findings } else { checked.exit })
 }

@@ -93,7 +93,7 @@ pub fn prepare_inspected(
     Ok(Prepared { program, store, run })
 }
 
-fn new_store(options: &RunOptions, program: &Path) -> Result<Store> {
+pub fn new_store(options: &RunOptions, program: &Path) -> Result<Store> {
     Ok(match &options.output {
         Some(folder) => Store::create_at(folder)?,
         None => Store::create_in(Path::new(DEFAULT_BASE), program)

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::terminal::say;
 use anyhow::{Context as _, Result, bail};
 use rashomon_files::Links;
-use rashomon_queue::{Deed, Execute, Nats, QueueError, Task, Worker, archive};
+use rashomon_queue::{Deed, Execute, Nats, QueueError, Task, Unmade, Worker, archive};
 use std::fs::{self, File};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,8 @@ fn cache_folder(asked: Option<&Path>) -> Result<PathBuf> {
     let folder = std::path::absolute(&folder).with_context(|| format!("cannot find {}", folder.display()))?;
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
     made.with_context(|| format!("cannot create {}; --cache FOLDER names another one", folder.display()))?;
-    Ok(folder)
+    // As recordings name it: a store is to tell the coordinator's program from the copy in the cache.
+    fs::canonicalize(&folder).with_context(|| format!("cannot find {}", folder.display()))
 }
 
 /// Units are executed by this very program.
@@ -96,28 +97,38 @@ struct Checking {
 }
 
 impl Execute for Checking {
-    fn execute(&self, task: &Task<'_>) -> Result<Vec<u8>, String> {
+    fn execute(&self, task: &Task<'_>) -> Result<Vec<u8>, Unmade> {
         let log = task.store.with_extension("log");
-        self.check(task, &log).map_err(|error| format!("it cannot be executed: {error}"))?;
+        self.run(task, &log).map_err(|error| Unmade::Failed(format!("it cannot be executed: {error}")))?;
         if !task.store.join("summary.json").is_file() {
             let said = rashomon_files::read(&log, Links::Refused, LARGEST_SAID).unwrap_or_default();
             let said = String::from_utf8_lossy(&said[said.len().saturating_sub(MOST_SAID)..]).trim().replace('\n', "; ");
-            return Err(format!("`rashomon check` left no store: {said}"));
+            let command = if task.unit.is_recording() { "record" } else { "check" };
+            return Err(Unmade::Failed(format!("`rashomon {command}` left no store: {said}")));
         }
         let (here, there) = (task.program.to_string_lossy(), &task.unit.program_path);
-        archive::pack(&task.store, &|name, bytes| named_there(name, bytes, &here, there)).map_err(|error| error.to_string())
+        Ok(archive::pack(&task.store, &|name, bytes| named_there(name, bytes, &here, there))?)
     }
 }
 
 impl Checking {
-    fn check(&self, task: &Task<'_>, log: &Path) -> std::io::Result<()> {
-        let mut check = Command::new(&self.tool);
-        check.args(["--quiet", "check", "--no-config", "--fail-on", "never", "--shard"]);
-        check.arg(format!("{}/{}", task.unit.number, task.unit.of));
-        check.arg("--output").arg(&task.store).args(&task.unit.options).arg("--").arg(&task.program).args(&task.unit.arguments);
-        check.current_dir(&task.folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(log)?);
+    /// The recording, or a part of the check, which begins with it if there is one.
+    fn run(&self, task: &Task<'_>, log: &Path) -> std::io::Result<()> {
+        let mut command = Command::new(&self.tool);
+        command.arg("--quiet");
+        if task.unit.is_recording() {
+            command.args(["record", "--no-config"]);
+        } else {
+            command.args(["check", "--no-config", "--fail-on", "never", "--shard"]);
+            command.arg(format!("{}/{}", task.unit.number, task.unit.of));
+        }
+        if let Some(recording) = &task.recording {
+            command.arg("--from").arg(recording);
+        }
+        command.arg("--output").arg(&task.store).args(&task.unit.options).arg("--").arg(&task.program).args(&task.unit.arguments);
+        command.current_dir(&task.folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(log)?);
         // Its exit code is the program's.
-        check.status().map(drop)
+        command.status().map(drop)
     }
 }
 

@@ -82,7 +82,7 @@ fn program_of(given: &ArgMatches) -> Option<PathBuf> {
     if let Some(word) = file.map(|file| file.as_os_str()).or(named.map(OsString::as_os_str)) {
         return program::find(word).ok().or_else(|| source(word));
     }
-    let store = ["trace", "store"].into_iter().find_map(|id| given.try_get_one::<PathBuf>(id).ok().flatten());
+    let store = ["trace", "store", "from"].into_iter().find_map(|id| given.try_get_one::<PathBuf>(id).ok().flatten());
     let store = Store::open(store.map_or(Path::new("."), PathBuf::as_path)).ok()?;
     Some(store.run().ok()?.executable.to_path())
 }

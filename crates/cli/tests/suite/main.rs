@@ -11,6 +11,7 @@ mod atomicity;
 mod atomics;
 mod bad_input;
 mod bad_recordings;
+mod begun;
 mod calls;
 mod cargo;
 mod check_loop;

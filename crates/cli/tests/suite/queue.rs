@@ -193,7 +193,7 @@ fn what_is_found_elsewhere_is_replayed_here() {
     let ended = worker(&place, &server.url(), &["--once"]).finish().expect(0, &[]);
     fs::rename(place.path("hidden"), place.path("program")).expect("the program is there");
     begun.finish().expect(66, &["PROVEN: 1 data race"]);
-    assert!(ended.err.contains("executed 2 units"), "{ended}");
+    assert!(ended.err.contains("executed 3 units"), "with the recording: {ended}");
     let report = place.json("queue.json");
     let id = report["findings"][0]["id"].as_str().expect("a finding");
     place.rashomon(&["replay", "--store", "group/unit-0001", id]).expect(0, &[]);
@@ -221,8 +221,57 @@ fn a_unit_of_a_worker_that_was_killed_is_executed_by_another() {
     place.write("go", "");
     let second = worker(&place, &server.url(), &["--lease", "1"]);
     begun.finish().expect(66, &["2 of 2 units are in", "PROVEN: 1 data race"]);
-    wait_for("both units", || (second.complained().matches("is done").count() == 2).then_some(()));
+    wait_for("both units", || (second.complained().matches("is done").count() == 3).then_some(()));
     kill(second);
+}
+
+/// It is made once, whoever then begins with it, and what happens in it is a finding of its own.
+#[test]
+fn the_first_recording_is_made_once() {
+    let place = Place::new();
+    let Some(server) = Server::start(&place) else { return };
+    // Only its first execution crashes.
+    place.compile(
+        "once",
+        "#include <stdlib.h>
+        #include <unistd.h>
+        #include <fcntl.h>
+        int main(int count, char **words) {
+            if (open(words[1], O_CREAT | O_EXCL, 0600) >= 0) abort();
+            return 0;
+        }
+        ",
+    );
+    let mark = place.path("mark").display().to_string();
+    let begun = check(&place, &server.url(), &["--units", "4"], &["./once", &mark]);
+    let workers = [(); 2].map(|()| worker(&place, &server.url(), &["--once"]));
+    let ended = begun.finish();
+    ended.expect(134, &["the first recording is in", "4 of 4 units are in"]);
+    for worker in workers {
+        worker.finish().expect(0, &["there are no more"]);
+    }
+    let report = place.json("queue.json");
+    let findings = report["findings"].as_array().expect("findings");
+    assert_eq!(findings.len(), 1, "{report}");
+    assert!(!report.to_string().contains("came from"), "{report}");
+    for number in 1..=4 {
+        let run = place.json(&format!("group/unit-000{number}/run.json"));
+        assert_eq!(run["recordings"][0]["exit"]["signal"], 6, "{run}");
+    }
+}
+
+#[test]
+fn without_a_first_recording_each_unit_makes_its_own() {
+    let place = Place::new();
+    let Some(server) = Server::start(&place) else { return };
+    place.compile("racy", RACE);
+    // The shell command fails as long as a recording is made alone.
+    let only_checks = "tr '\\0' ' ' < /proc/$PPID/cmdline | grep -q ' check '";
+    let begun = check(&place, &server.url(), &["--units", "2", "--before-each", only_checks], &["./racy"]);
+    worker(&place, &server.url(), &["--once"]).finish().expect(0, &["given back"]);
+    begun.finish().expect(66, &["each unit makes its own", "2 of 2 units are in", "PROVEN: 1 data race"]);
+    let notes = place.json("queue.json")["run"]["notes"].to_string();
+    assert!(notes.contains("each unit made its first recording itself"), "{notes}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ use rashomon_confirm::force::remove;
 use rashomon_confirm::{Ending, Input, Output, Time, execute};
 use rashomon_event::{Deadline, Evidence, FindingId, KeptPlace};
 use rashomon_report::ProgramExit;
-use rashomon_trace::processes;
+use rashomon_trace::{RunHeader, processes};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -254,18 +254,33 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         self.run.recordings.push(recorded);
         job.tell_numbers(self.run, &self.tally, self.observer)?;
         job.store.write_run(self.run)?;
-        // An excerpt loses what it is meant to lose, and so does who keeps some places alone.
-        let is_meant = matches!(manner, Manner::Excerpt | Manner::Places { .. });
+        let of_places = matches!(manner, Manner::Places { .. });
+        self.tell_lost(&header, of_places || manner == Manner::Excerpt, of_places);
+        Ok(true)
+    }
+
+    /// What a recording says of itself, before it is looked at. `is_meant`: an excerpt loses what it is meant to lose, and so does
+    /// who keeps some places alone.
+    fn tell_lost(&mut self, header: &RunHeader, is_meant: bool, of_places: bool) {
         self.lost |= header.notes.truncated() || header.notes.thinned();
         for loss in header.losses().into_iter().filter(|_| !is_meant) {
             if self.gathered.told.insert(loss.clone()) {
                 self.tell(loss);
             }
         }
-        for phrase in header.phrases().into_iter().filter(|_| !matches!(manner, Manner::Places { .. })) {
+        for phrase in header.phrases().into_iter().filter(|_| !of_places) {
             self.tell_once(phrase);
         }
-        Ok(true)
+    }
+
+    /// The same of a recording that was there before: nothing is executed.
+    pub(super) fn take_given(&mut self, number: u32) -> Result<(), PipelineError> {
+        let header = RunHeader::read(&self.job.store.recording(number))?;
+        let Some(recorded) = self.run.recordings.get(number as usize) else { return Ok(()) };
+        let of_places = !recorded.kept.is_empty();
+        let is_excerpt = number > 0 && recorded.exit == ProgramExit::TimedOut;
+        self.tell_lost(&header, of_places || is_excerpt, of_places);
+        Ok(())
     }
 
     /// The most time of a further recording, and when it has to be over.

@@ -1,4 +1,5 @@
-//! Recordings, in the order of a plan; unless nothing is to be analysed, each is looked at before the next one is made.
+//! Recordings, in the order of a plan, behind those that are there already; unless nothing is to be analysed, each is looked at
+//! before the next one is made.
 //!
 //! A program that does not end within its share of the budget, and one whose recording is large, would leave no time to look at
 //! further schedules, or even at this one. Then further recordings are excerpts: the program's beginning, for a moment and with
@@ -27,6 +28,8 @@ pub struct Record<'p> {
     analyses: bool,
     history: History,
     upcoming: Option<Next>,
+    /// So many recordings were there before, and are the first ones. `None`: not known yet.
+    given: Option<u32>,
     is_over: bool,
     /// Further recordings are excerpts.
     excerpts: bool,
@@ -41,7 +44,16 @@ impl<'p> Record<'p> {
     pub fn analysing(plan: &'p mut dyn Plan) -> Self {
         // A recording proves nothing by itself, unless it ends blocked; what is predicted from it may be.
         let expectation = Expectation::new(1.0, Duration::ZERO);
-        Self { plan, analyses: true, history: History::default(), upcoming: None, is_over: false, excerpts: false, expectation }
+        Self {
+            plan,
+            analyses: true,
+            history: History::default(),
+            upcoming: None,
+            given: None,
+            is_over: false,
+            excerpts: false,
+            expectation,
+        }
     }
 
     /// Records without looking at anything.
@@ -67,9 +79,9 @@ impl<'p> Record<'p> {
         }
     }
 
-    /// Looks at the recording that was just made, now or later. Whether it showed anything new.
-    fn take<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, is_first: bool) -> Result<bool, PipelineError> {
-        let number = case.run.recordings.len() as u32 - 1;
+    /// Looks at a recording that was just made, or given, now or later. Whether it showed anything new.
+    fn take<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, number: u32) -> Result<bool, PipelineError> {
+        let is_first = number == 0;
         let bytes = size_of(&case.job.store.recording(number));
         self.history.bytes += bytes;
         if !is_first || self.plan.total().is_some() {
@@ -92,6 +104,29 @@ impl<'p> Record<'p> {
         }
         self.analyse(case, number, is_first)
     }
+
+    /// The next of the recordings that the case began with, as if it had just been made. The budget is for what follows.
+    fn take_given<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>) -> Result<Yield, PipelineError> {
+        let number = self.history.recordings;
+        let before = case.gathered.leads.len();
+        let begin = Instant::now();
+        if number == 0 {
+            case.begin_budget();
+        }
+        case.take_given(number)?;
+        let of_use = self.take(case, number)?;
+        self.history.recordings += 1;
+        self.history.fruitless = if of_use { 0 } else { self.history.fruitless + 1 };
+        // Another one would have to be made.
+        let recorded = case.run.recordings.get(number as usize).map_or(0, |recorded| recorded.milliseconds);
+        if !(number == 0 && self.excerpts) {
+            self.history.longest = self.history.longest.max(begin.elapsed() + Duration::from_millis(recorded));
+        }
+        self.history.left = case.deadlines.recording.left();
+        let made = Yield { leads: case.gathered.leads.len() - before, ..Yield::default() };
+        self.expectation.learn(made, begin.elapsed() + Duration::from_millis(recorded));
+        Ok(made)
+    }
 }
 
 impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
@@ -99,7 +134,10 @@ impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
         NAME
     }
 
-    fn offer(&mut self, _: &Case<'_, '_, S>) -> Option<Offer> {
+    fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
+        if self.history.recordings < *self.given.get_or_insert(case.run.recordings.len() as u32) {
+            return Some(self.expectation.offer());
+        }
         if self.upcoming.is_none() && !self.is_over {
             self.upcoming = self.plan.next(&self.history);
             self.is_over = self.upcoming.is_none();
@@ -109,6 +147,9 @@ impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
 
     /// One recording. It ends when its own time is up, or that of recordings.
     fn step(&mut self, case: &mut Case<'_, '_, S>, _: Deadline) -> Result<Yield, PipelineError> {
+        if self.given.is_some_and(|given| self.history.recordings < given) {
+            return self.take_given(case);
+        }
         let is_first = self.history.recordings == 0;
         let Some(next) = self.upcoming.take() else { return Ok(Yield::default()) };
         if is_first {
@@ -133,7 +174,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
             case.begin_budget();
             case.tell_if_long();
         }
-        let of_use = recorded && self.analyses && self.take(case, is_first)?;
+        let of_use = recorded && self.analyses && self.take(case, case.run.recordings.len() as u32 - 1)?;
         self.history.recordings += 1;
         self.history.fruitless = if of_use { 0 } else { self.history.fruitless + 1 };
         if !(is_first && self.excerpts) {

@@ -12,7 +12,7 @@ use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force, provok
 use rashomon_event::{Finding, First, Provocation, Schedule, Surroundings, path_of};
 use rashomon_trace::modules::ModuleLine;
 use rashomon_trace::{After, LoadedTrace, Policy, Recording, processes};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A provoked race may need more than one execution: threads run as they like.
 const PROVOKING_EXECUTIONS: u32 = 30;
@@ -71,10 +71,19 @@ pub fn check_recording(recording: &Path) -> Result<(), PipelineError> {
 
 /// Modules whose code is named, by path and build-id, must be the recorded ones.
 fn check_binaries<'a>(what: &str, modules: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Result<(), PipelineError> {
+    check_binaries_at(what, modules, |path| path)
+}
+
+/// The same, where some are at other places now.
+pub(crate) fn check_binaries_at<'a>(
+    what: &str,
+    modules: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+    now: impl Fn(PathBuf) -> PathBuf,
+) -> Result<(), PipelineError> {
     for (path, expected) in modules {
         let Some(expected) = expected else { continue };
         // A module that is gone (a plugin, the kernel's own) is found missing by the replay, which then diverges.
-        let path = path_of(path);
+        let path = now(path_of(path));
         let Ok(found) = rashomon_symbolize::build_id(&path) else { continue };
         // Our runtime may be replaced by a newer one that speaks the same protocol.
         let ours = path.file_name().is_some_and(|name| {

@@ -19,6 +19,7 @@
 //! are checked before they become names of files, and nothing of it is executed before somebody looked at what
 //! [`Store::run_and_origin`] says. Commands that use it at the same time find each other by a lock.
 
+pub mod given;
 mod group;
 mod lock;
 pub mod run;

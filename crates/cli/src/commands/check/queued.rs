@@ -4,7 +4,9 @@ use super::super::merge::merged::{Merged, Of};
 use super::super::prepare::{Prepared, prepare_inspected};
 use super::super::report::summary_of;
 use super::super::{Ui, end_children_on_interruption, present};
+use super::from::CAME_FROM;
 use crate::arguments::{ConfirmOptions, QueueOptions, ReportOptions, RunOptions, Target, separated};
+use crate::bounds::of_recording;
 use crate::exit::Exit;
 use crate::live;
 use crate::program;
@@ -16,10 +18,11 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args as _, Command};
 use rashomon_files::Links;
 use rashomon_pipeline::store::DEFAULT_BASE;
+use rashomon_pipeline::trace::Recording;
 use rashomon_pipeline::{Origin, RunRecord, Store};
-use rashomon_queue::{Coordinator, Hash, Nats, PROTOCOL, Progress, ShippedFile, Unit, archive};
-use rashomon_report::RunSummary;
-use std::collections::BTreeMap;
+use rashomon_queue::{Coordinator, Hash, Nats, PROTOCOL, Progress, RECORDING, ShippedFile, Unit, archive};
+use rashomon_report::{ProgramExit, RunSummary};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -37,10 +40,17 @@ const LARGEST: u64 = 1 << 31;
 const KEPT_BACK: [&str; 2] = ["output", "shard"];
 /// Options whose values are files that a unit needs.
 const FILES: [&str; 2] = ["stdin", "correlated"];
+/// Options of `record` that the first recording does without: it is one, and its time is a part of the budget.
+const NOT_OF_RECORDING: [&str; 2] = ["recordings", "timeout"];
 /// Between two lines of progress.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
-pub fn check_queued(ui: Ui, (run, report): (&RunOptions, &ReportOptions), queue: &QueueOptions, target: Target) -> Result<Exit> {
+pub fn check_queued(
+    ui: Ui,
+    (run, confirm, report): (&RunOptions, &ConfirmOptions, &ReportOptions),
+    queue: &QueueOptions,
+    target: Target,
+) -> Result<Exit> {
     end_children_on_interruption();
     report.json.as_deref().map(live::forget).transpose()?;
     let Some(access) = queue.access() else { bail!("--queue names no queue") };
@@ -53,7 +63,7 @@ pub fn check_queued(ui: Ui, (run, report): (&RunOptions, &ReportOptions), queue:
     }
     let inspection = program::inspect(&command.remove(0), run.preload)?;
     let mut shipped = Shipped::default();
-    let units = units(&inspection.path, &command, queue, &mut shipped)?;
+    let (recording, units) = units(&inspection.path, &command, queue, (&mut shipped, time_of_recording(run, confirm)))?;
     // Before there is a folder of nothing.
     let nats = Nats::connect(&access, LEASE)?;
     let path = inspection.path.clone();
@@ -65,10 +75,13 @@ pub fn check_queued(ui: Ui, (run, report): (&RunOptions, &ReportOptions), queue:
     let mut tell = |progress: Progress<'_>| told.tell(&progress);
     let mut coordinator = Coordinator { exchange: &nats, patience: PATIENCE, tell: &mut tell };
     let distributed = coordinator
-        .distribute(&units, &shipped.contents, &mut |number, bytes| {
+        .distribute(Some(&recording), &units, &shipped.contents, &mut |number, bytes| {
             gathered.add(number, bytes).map_err(|error| format!("{error:#}"))
         })
         .with_context(|| format!("what came of the units so far is in {}", gathered.group.path().display()))?;
+    if let Some(reason) = distributed.unrecorded {
+        gathered.all.note(format!("each unit made its first recording itself, as there was none to begin with: {reason}"));
+    }
     for (number, reason) in distributed.failed {
         gathered.all.fail(&format!("unit {number}"), reason);
     }
@@ -85,6 +98,9 @@ struct Gathered {
 
 impl Gathered {
     fn add(&mut self, number: u32, bytes: &[u8]) -> Result<()> {
+        if number == RECORDING {
+            return self.look_at_recording(bytes);
+        }
         let folder = self.group.path().join(format!("unit-{number:04}"));
         let added = self.unpack(&folder, bytes);
         if added.is_err() {
@@ -96,20 +112,42 @@ impl Gathered {
         Ok(())
     }
 
+    /// What all units are to begin with can be read. It is not kept: each unit's store has it.
+    fn look_at_recording(&mut self, bytes: &[u8]) -> Result<()> {
+        let folder = tempfile::tempdir_in(self.group.path()).context("cannot create a folder for the recording")?;
+        archive::unpack(bytes, folder.path())?;
+        let store = Store::open(folder.path())?;
+        let run = store.run()?;
+        let Some(first) = run.recordings.first() else { bail!("there is no recording in the store that came") };
+        Recording::open(&store.recording(0))?;
+        if first.exit == ProgramExit::TimedOut {
+            let seconds = Duration::from_millis(first.milliseconds).as_secs_f64();
+            self.all.note(format!(
+                "the first recording was ended after {seconds:.1} s: what the program would have done later was not seen; a \
+                 larger --budget or --timeout shows more of it"
+            ));
+        }
+        Ok(())
+    }
+
     fn unpack(&self, folder: &Path, bytes: &[u8]) -> Result<(Store, RunSummary)> {
         fs::create_dir(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         archive::unpack(bytes, folder)?;
         let store = Store::open(folder)?;
         let theirs = store.run()?;
+        // The recording came from a folder that is gone.
+        let told = |notes: Vec<String>| notes.into_iter().filter(|note| !note.starts_with(CAME_FROM)).collect();
         let own = RunRecord {
             recordings: theirs.recordings,
             base_time_nanoseconds: theirs.base_time_nanoseconds,
-            notes: theirs.notes,
+            notes: told(theirs.notes),
             ..self.own.clone()
         };
         store.write_run_of(&own, &Origin::Own)?;
         store.findings()?;
-        let summary = RunSummary { store: folder.display().to_string(), ..summary_of(&store)? };
+        let summary = summary_of(&store)?;
+        let summary = RunSummary { store: folder.display().to_string(), notes: told(summary.notes.clone()), ..summary };
+        store.write_summary(&summary)?;
         Ok((store, summary))
     }
 
@@ -139,7 +177,10 @@ impl Told {
         };
         match progress {
             Progress::Failed { number, reason } => say!("unit {number}: {reason}"),
+            Progress::Unrecorded { reason } => say!("no first recording is shipped, and each unit makes its own: {reason}"),
             _ if self.quiet => {}
+            Progress::Recorded { worker } => say!("the first recording is in, from {worker}; all units begin with it"),
+            Progress::Again { number: RECORDING, reason } => say!("the first recording is handed out again: {reason}"),
             Progress::Done { done, of, worker } => {
                 if done == of || may(&mut self.last) {
                     say!("{done} of {of} units are in, the last one from {worker}");
@@ -174,12 +215,28 @@ impl Shipped {
     }
 }
 
-fn units(path: &Path, arguments: &[OsString], queue: &QueueOptions, shipped: &mut Shipped) -> Result<Vec<Unit>> {
+/// What the first recording may take, as that of a check on one machine.
+fn time_of_recording(run: &RunOptions, confirm: &ConfirmOptions) -> Duration {
+    let half = confirm.budget.filter(|budget| !budget.is_zero()).map(of_recording);
+    half.filter(|half| run.timeout.is_zero() || *half < run.timeout).unwrap_or(run.timeout)
+}
+
+/// The unit that makes the first recording, and those that begin with it.
+fn units(
+    path: &Path,
+    arguments: &[OsString],
+    queue: &QueueOptions,
+    (shipped, limit): (&mut Shipped, Duration),
+) -> Result<(Unit, Vec<Unit>)> {
     let mut files = Vec::new();
     for path in &queue.ship {
         files.push(shipped.file(path, below_here(path)?)?);
     }
     let options = options_of_unit(shipped, &mut files)?;
+    let recorded: BTreeSet<String> = names_of(&RunOptions::augment_args(Command::new("recording"))).map(str::to_owned).collect();
+    let of_recording = options.iter().filter(|(name, _)| recorded.contains(name) && !NOT_OF_RECORDING.contains(&name.as_str()));
+    let of_recording = of_recording.map(|(_, word)| word.clone()).chain([format!("--timeout={}", limit.as_secs_f64())]).collect();
+    let options = options.into_iter().map(|(_, word)| word).collect();
     let name = text(path.file_name().unwrap_or_default())?;
     let program = shipped.file(path, name)?;
     let of = queue.units.unwrap_or(USUAL_UNITS);
@@ -188,15 +245,22 @@ fn units(path: &Path, arguments: &[OsString], queue: &QueueOptions, shipped: &mu
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").into(),
         job,
-        number: 1,
+        number: RECORDING,
         of,
-        options,
+        options: of_recording,
         program,
         program_path: text(path.as_os_str())?,
         arguments: arguments.iter().map(|word| text(word)).collect::<Result<_>>()?,
         files,
+        recording: None,
     };
-    Ok((1..=of).map(|number| Unit { number, ..unit.clone() }).collect())
+    let part = Unit { options, ..unit.clone() };
+    Ok((unit, (1..=of).map(|number| Unit { number, ..part.clone() }).collect()))
+}
+
+/// Options that may be given to a unit.
+fn names_of(command: &Command) -> impl Iterator<Item = &str> {
+    command.get_arguments().filter_map(Arg::get_long).filter(|long| !KEPT_BACK.contains(long))
 }
 
 fn text(word: &std::ffi::OsStr) -> Result<String> {
@@ -222,8 +286,8 @@ fn below_here(path: &Path) -> Result<String> {
     Ok(parts.join("/"))
 }
 
-/// What was said of recordings and proofs, on the command line, in the environment or in rashomon.toml, as words.
-fn options_of_unit(shipped: &mut Shipped, files: &mut Vec<ShippedFile>) -> Result<Vec<String>> {
+/// What was said of recordings and proofs, on the command line, in the environment or in rashomon.toml: names, and words.
+fn options_of_unit(shipped: &mut Shipped, files: &mut Vec<ShippedFile>) -> Result<Vec<(String, String)>> {
     let line: Vec<OsString> = std::env::args_os().collect();
     let matches = match settings::matches_of(&separated(line)) {
         Ok(matches) => matches,
@@ -236,7 +300,7 @@ fn options_of_unit(shipped: &mut Shipped, files: &mut Vec<ShippedFile>) -> Resul
     for argument in of_unit.get_arguments() {
         let Some(long) = argument.get_long().filter(|long| !KEPT_BACK.contains(long)) else { continue };
         for value in said(argument, given) {
-            words.push(match value {
+            let word = match value {
                 None => format!("--{long}"),
                 Some(value) if FILES.contains(&long) => {
                     let place = format!("shipped-{long}/{}", text(Path::new(&value).file_name().unwrap_or_default())?);
@@ -244,7 +308,8 @@ fn options_of_unit(shipped: &mut Shipped, files: &mut Vec<ShippedFile>) -> Resul
                     format!("--{long}={place}")
                 }
                 Some(value) => format!("--{long}={}", text(&value)?),
-            });
+            };
+            words.push((long.to_owned(), word));
         }
     }
     Ok(words)

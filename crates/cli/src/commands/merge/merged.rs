@@ -64,6 +64,11 @@ impl Merged {
         self.efforts.extend(efforts);
     }
 
+    /// What none of the checks knows.
+    pub fn note(&mut self, note: String) {
+        self.summary.get_or_insert_with(RunSummary::without_run).notes.push(note);
+    }
+
     /// One that could not be made.
     pub fn fail(&mut self, name: &str, failure: String) {
         self.checks.push(TestCase { failure: Some(failure), ..check_of(name, ProgramExit::Unknown, "") });
