@@ -134,13 +134,19 @@ pub fn open_store(path: Option<&Path>) -> Result<Store> {
 pub fn program_of(run: &RunRecord) -> Result<Program> {
     let executable = run.executable.to_path();
     crate::program::find(executable.as_os_str())?;
+    let variable =
+        |(name, value): &(rashomon_pipeline::ShellText, rashomon_pipeline::ShellText)| -> Result<(OsString, OsString)> {
+            let (name, value) = (OsString::from(name), OsString::from(value));
+            let value = if name == runtime::PRELOAD { runtime::preloaded_again(&value)? } else { value };
+            Ok((name, value))
+        };
     Ok(Program {
         executable,
         arguments: run.arguments.iter().map(OsString::from).collect(),
         directory: run.directory.to_path(),
         library_path: if run.loads_runtime { Some(runtime::folder()?) } else { None },
         randomise_addresses: run.randomise_addresses,
-        environment: run.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        environment: run.environment.iter().map(variable).collect::<Result<_>>()?,
         before_each: run.before_each.as_ref().map(OsString::from),
         before_each_limit: run.limit_milliseconds.map(Duration::from_millis),
         client: run.client.as_ref().map(Client::from),

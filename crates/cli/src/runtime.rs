@@ -6,8 +6,9 @@
 use anyhow::{Context as _, Result, bail};
 use object::Object as _;
 use rashomon_abi::numbers::Fnv;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
@@ -32,15 +33,33 @@ const ARCHIVE_ALIAS: &str = "libtsan.a";
 /// gcc links it into every program that is built with `-fsanitize=thread`; our runtime needs no code in it.
 const PREINIT: &str = "libtsan_preinit.o";
 
+/// The loader's variable.
+pub const PRELOAD: &str = "LD_PRELOAD";
+const PRELOADED: &str = "libtsan.so.2";
+
 /// What the environment of a program says in which the runtime is there before anything else.
 pub fn preloaded() -> Result<(OsString, OsString)> {
-    const NAME: &str = "LD_PRELOAD";
-    let mut libraries = folder()?.join("libtsan.so.2").into_os_string();
-    if let Some(others) = std::env::var_os(NAME).filter(|others| !others.is_empty()) {
+    let others = std::env::var_os(PRELOAD).filter(|others| !others.is_empty());
+    Ok((PRELOAD.into(), before(others.as_deref())?))
+}
+
+/// The same of an environment that was stored, perhaps by another installation.
+pub fn preloaded_again(stored: &OsStr) -> Result<OsString> {
+    let own = |path: &&OsStr| Path::new(path).file_name() == Some(OsStr::new(PRELOADED));
+    let mut paths = stored.as_bytes().splitn(2, |byte| *byte == b':').map(OsStr::from_bytes);
+    match paths.next().filter(own) {
+        Some(_) => before(paths.next()),
+        None => Ok(stored.to_owned()),
+    }
+}
+
+fn before(others: Option<&OsStr>) -> Result<OsString> {
+    let mut libraries = folder()?.join(PRELOADED).into_os_string();
+    if let Some(others) = others {
         libraries.push(":");
         libraries.push(others);
     }
-    Ok((NAME.into(), libraries))
+    Ok(libraries)
 }
 
 /// The folder, unpacked now if it is not there.

@@ -259,8 +259,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         Ok(true)
     }
 
-    /// What a recording says of itself, before it is looked at. `is_meant`: an excerpt loses what it is meant to lose, and so does
-    /// who keeps some places alone.
+    /// What a recording says of itself, before it is looked at. `is_meant`: an excerpt loses what it is meant to lose, and so
+    /// does who keeps some places alone.
     fn tell_lost(&mut self, header: &RunHeader, is_meant: bool, of_places: bool) {
         self.lost |= header.notes.truncated() || header.notes.thinned();
         for loss in header.losses().into_iter().filter(|_| !is_meant) {

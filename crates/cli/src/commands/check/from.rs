@@ -8,6 +8,7 @@ use super::super::prepare::{Prepared, new_store, prepare_inspected};
 use super::super::trust::run_that_may;
 use crate::arguments::{FromOptions, RunOptions, Switch, Target};
 use crate::program;
+use crate::runtime;
 use crate::wrapper::Language;
 use anyhow::{Context as _, Result, bail};
 use rashomon_pipeline::program::Client;
@@ -41,7 +42,7 @@ pub fn prepare_from(ui: Ui, options: &mut RunOptions, (path, from): (&Path, &Fro
     if let Some(path) = &options.stdin {
         rashomon_files::open_input(path).with_context(|| format!("cannot read --stdin {}", path.display()))?;
     }
-    let inspection = program::inspect(&command.remove(0))?;
+    let inspection = program::inspect(&command.remove(0), options.preload)?;
     // All that may be wrong with the recordings, before there is a store of nothing.
     let given = Given::of(&source, &stored, (&inspection.path, &command))?;
     let number = given.number();
@@ -74,6 +75,7 @@ fn take_over(options: &mut RunOptions, stored: &RunRecord) {
     options.stdin = options.stdin.take().or_else(|| stored.input.as_ref().map(|input| input.to_path()));
     options.trace_limit = stored.trace_limit >> 20;
     options.processes = stored.processes;
+    options.preload |= stored.environment.iter().any(|(name, _)| OsString::from(name) == runtime::PRELOAD);
     if let (None, Some(client)) = (&options.client.with_client, &stored.client) {
         let Client { command, ready, grace } = Client::from(client);
         (options.client.with_client, options.client.ready, options.client.grace) = (Some(command), ready, grace);
@@ -83,5 +85,6 @@ fn take_over(options: &mut RunOptions, stored: &RunRecord) {
 fn environment_of(options: &RunOptions, stored: &RunRecord) -> Vec<(OsString, OsString)> {
     let all = stored.environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let is_said = !options.filter.library_globals.is_empty();
-    all.filter(|(name, _)| !(is_said && name == rashomon_abi::GLOBALS_VARIABLE)).collect()
+    // What is preloaded is said by the option.
+    all.filter(|(name, _)| name != runtime::PRELOAD && !(is_said && name == rashomon_abi::GLOBALS_VARIABLE)).collect()
 }
