@@ -6,6 +6,7 @@ use crate::support::place::Place;
 const HIDDEN: &str = include_str!("../../../../examples/listing1.c");
 /// An access, and an end of its memory that nothing orders with it.
 const UNORDERED: &str = include_str!("../../../../tests/programs/racy/unmap_unordered.c");
+const FLAG: &str = include_str!("../../../../tests/provocation/flag.c");
 const CRASHING: &str = include_str!("../../../../tests/loop/null_between.c");
 const STUCK: &str = include_str!("../../../../tests/loop/woken_too_early.c");
 const LOST_DEPOSIT: &str = include_str!("../../../../tests/loop/lost_deposit.c");
@@ -84,6 +85,21 @@ fn a_replay_that_shows_a_race_is_drawn() {
     let page = page(&place, &["check", "--engines", "force"], &["./program"]);
     let replayed = rows(&page, "Replayed execution, which shows it");
     say(&replayed, &[&["main thread", "creates thread 0"], &["thread 0", "write of 1 byte"], &["main thread", "freeing of"]]);
+}
+
+/// Threads that run in parallel are recorded while they are provoked once more.
+#[test]
+fn a_provoked_execution_is_drawn() {
+    let place = Place::new();
+    place.compile("program", FLAG);
+    for command in [&["provoke", "--orders", "on"][..], &["provoke", "--orders", "off"]] {
+        let page = page(&place, command, &["./program"]);
+        let provoked = rows(&page, "Provoked execution, which shows it");
+        say(&provoked, &[&["main thread", "creates thread 1"], &["thread 1", "starts", "after event", "of main thread"]]);
+        say(&provoked, &[&["thread 0", "stands before its write"], &["thread 1", "stands before its write"]]);
+        assert_eq!(standing(&provoked), 2, "{provoked:#?}");
+        std::fs::remove_dir_all(place.path("store")).unwrap();
+    }
 }
 
 #[test]
