@@ -100,8 +100,8 @@ pub mod option {
     pub const NO_CONTEXTS: u64 = 4;
     /// Write no streams: only the header, the modules and what a policy writes of its own.
     pub const NO_STREAMS: u64 = 8;
-    /// Free mode: record nothing, but hold threads at the descriptors until another thread arrives with a conflicting access. See
-    /// [`crate::provoke`].
+    /// Free mode: record nothing, unless it is to be [`RECORDED`], and hold threads at the descriptors until another thread
+    /// arrives with a conflicting access. See [`crate::provoke`].
     pub const PROVOKE: u64 = 16;
     /// Leave out plain accesses that are redundant for detectors of races (TREE). Without effect beside [`NO_FILTER`].
     pub const TREE: u64 = 32;
@@ -124,6 +124,9 @@ pub mod option {
     /// Serial: the values of plain accesses are recorded, of those at the sites of the table of frames; of all if it is empty.
     /// Such accesses are kept whatever the filter says.
     pub const VALUES: u64 = 4096;
+    /// With [`PROVOKE`]: synchronisation is recorded after all, but no atomic operations, on which a thread may spin. The process
+    /// ends at the first catch, with both threads at their accesses.
+    pub const RECORDED: u64 = 8192;
 }
 
 /// Which of two threads that stand at conflicting accesses makes its own first.

@@ -26,7 +26,7 @@ pub struct Timeline {
 /// What a thread does at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
-    /// Of the event in its execution, from 1. 0: the thread stands before it, and it did not happen.
+    /// Of the event in its execution, from 1. 0: it is none, as where a thread stands before an access that did not happen.
     pub number: u64,
     /// Index into `threads`.
     pub thread: u32,

@@ -25,6 +25,7 @@ use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::replay::schedule_of;
 use crate::store::run::RunRecord;
+use crate::timeline::Drawing;
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Program, force};
 use rashomon_event::finding::Step;
@@ -260,9 +261,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         failing: &Path,
     ) -> Result<(), PipelineError> {
         let loaded = load(&folder_of(schedule, failing))?;
+        let composer = Composer::new(&loaded, self.symbols, schedule.quantum);
         if schedule.turns.len() <= MAX_STEPS {
             finding.earlier_steps = 0;
-            finding.steps = steps(&Composer::new(&loaded, self.symbols, schedule.quantum), schedule);
+            finding.steps = steps(&composer, schedule);
+        }
+        if shortener.stores {
+            finding.forced = Some(Box::new(Drawing::of(&composer).to_its_end(finding)));
         }
         for at in (0..schedule.turns.len()).rev() {
             for variant in [without(schedule, at, 1), Some(up_to(schedule, at))].into_iter().flatten() {

@@ -8,15 +8,20 @@
 
 use crate::findings::compose::Composer;
 use crate::findings::describe::access_class;
+use crate::findings::misuse::misuse_like;
 use crate::findings::symbols::Symbols;
 use crate::perfetto::flows::Latest;
-use rashomon_event::{Access, Address, ContextId, Event, EventIndex, EventKind, Finding, Frame, SiteId, Trace};
+use rashomon_event::{
+    Access, Address, ContextId, Event, EventIndex, EventKind, Finding, FindingKind, Frame, Side, SiteId, Trace,
+};
 use rashomon_report::timeline::{Moment, Timeline};
 use std::collections::HashMap;
 
 /// Moments of a timeline of one finding at most, and of these behind the finding's accesses.
 const AROUND: usize = 100;
 const BEHIND: usize = 12;
+/// Moments before the end that a timeline begins with at most, so that both accesses of a pair are in it.
+const FARTHEST: usize = 400;
 /// Moments of the timeline of a whole recording at most: the last ones.
 pub const LONGEST: usize = 1_000_000;
 
@@ -41,6 +46,9 @@ impl<'c, 'a, S: Symbols + ?Sized> Drawing<'c, 'a, S> {
     /// The recording around the accesses of a finding. `None`: they are not in it.
     pub fn around(&self, finding: &Finding) -> Option<Timeline> {
         let all = self.moments(std::slice::from_ref(finding));
+        if let Some(timeline) = self.to_misuse(finding, &all) {
+            return Some(timeline);
+        }
         let (_, last) = closest(&all)?;
         let to = all.len().min(last + 1 + BEHIND);
         let mut timeline = self.drawn(&all, to.saturating_sub(AROUND), to);
@@ -52,15 +60,50 @@ impl<'c, 'a, S: Symbols + ?Sized> Drawing<'c, 'a, S> {
 
     /// The execution that showed a finding, to where it shows it.
     pub fn to_its_end(&self, finding: &Finding) -> Timeline {
-        let all = self.moments(std::slice::from_ref(finding));
+        let mut all = self.moments(std::slice::from_ref(finding));
+        if let Some(timeline) = self.to_misuse(finding, &all) {
+            return timeline;
+        }
         let loaded = self.composer.loaded;
-        let stands = !loaded.goals.is_empty() || !loaded.blocked.is_empty();
+        // Where threads are blocked is told behind everything else.
+        all.retain(|found| !matches!(loaded.trace.event(found.index).kind, EventKind::Blocked { .. }));
+        // A failure is where the execution ends, and so is where threads stand.
+        let is_end = finding.kind == FindingKind::Failure || !loaded.goals.is_empty() || !loaded.blocked.is_empty();
         let to = match closest(&all) {
-            Some((_, last)) if !stands => all.len().min(last + 1 + BEHIND),
+            Some((_, last)) if !is_end => all.len().min(last + 1 + BEHIND),
             _ => all.len(),
         };
         let mut timeline = self.drawn(&all, to.saturating_sub(AROUND), to);
         self.stand(&mut timeline);
+        timeline
+    }
+
+    /// A misuse that is no event of its own, behind what comes before it.
+    fn to_misuse(&self, finding: &Finding, all: &[Found]) -> Option<Timeline> {
+        let misuse = misuse_like(self.composer.loaded, finding)?;
+        let to = all.partition_point(|found| found.index < misuse.at.before);
+        if all.get(to).is_some_and(|found| found.index == misuse.at.before && found.side.is_some()) {
+            return None;
+        }
+        let mut timeline = self.drawn(all, to.saturating_sub(AROUND), to);
+        add_behind(&mut timeline, finding.sides.iter().take(1).cloned());
+        Some(timeline)
+    }
+
+    /// The execution to these two accesses, which alone are shown.
+    pub fn to_pair(&self, pair: [EventIndex; 2]) -> Timeline {
+        let all = self.found(|index| pair.iter().position(|access| *access == index));
+        let (first, last) = closest(&all).unwrap_or((0, all.len().saturating_sub(1)));
+        let to = all.len().min(last + 1 + BEHIND);
+        let from = to.saturating_sub(AROUND).min(first).max(to.saturating_sub(FARTHEST));
+        self.drawn(&all, from, to)
+    }
+
+    /// The execution that ends with two threads before their accesses, which its trace does not tell.
+    pub fn to_meeting(&self, sides: Vec<Side>) -> Timeline {
+        let all = self.found(|_| None);
+        let mut timeline = self.drawn(&all, all.len().saturating_sub(AROUND), all.len());
+        add_behind(&mut timeline, sides.into_iter().map(before_its_access));
         timeline
     }
 
@@ -80,17 +123,23 @@ impl<'c, 'a, S: Symbols + ?Sized> Drawing<'c, 'a, S> {
         }
         let paths: Vec<String> = trace.threads.iter().map(|thread| thread.path.to_string()).collect();
         let mut at: HashMap<SiteId, Option<Frame>> = HashMap::new();
-        let mut side_of = |event: &Event| {
+        let mut side_of = |index: EventIndex| {
+            let event = trace.event(index);
             let first = || self.composer.describer.site(event.site).into_iter().next();
             let is_known = event.site.index() < trace.sites.len();
             let frame = at.entry(event.site).or_insert_with(|| if is_known { first() } else { None }).as_ref()?;
             let here = sides.get(&(frame.module.as_str(), frame.offset))?;
             here.iter().find(|(thread, _)| paths.get(event.thread.index()).is_some_and(|path| path == thread)).map(|it| it.1)
         };
+        self.found(|index| if sides.is_empty() { None } else { side_of(index) })
+    }
+
+    /// What orders threads, and the accesses that are of a side.
+    fn found(&self, mut side_of: impl FnMut(EventIndex) -> Option<usize>) -> Vec<Found> {
+        let trace = self.composer.trace();
         let found = trace.indices().filter_map(|index| {
-            let event = trace.event(index);
-            let side = if sides.is_empty() { None } else { side_of(event) };
-            let is_shown = match event.kind {
+            let side = side_of(index);
+            let is_shown = match trace.event(index).kind {
                 EventKind::Access(_) => side.is_some(),
                 EventKind::Other(_) => false,
                 _ => true,
@@ -121,23 +170,29 @@ impl<'c, 'a, S: Symbols + ?Sized> Drawing<'c, 'a, S> {
 
     /// Where threads stand at the end of the execution: before accesses that did not happen, or blocked.
     fn stand(&self, timeline: &mut Timeline) {
-        let goals = self.composer.goal_sides().unwrap_or_default().into_iter().map(|mut side| {
-            side.action = format!("stands before its {}", side.action);
-            side
+        let goals = self.composer.goal_sides().unwrap_or_default().into_iter().map(before_its_access);
+        add_behind(timeline, goals.chain(self.composer.blocked_sides()));
+    }
+}
+
+fn before_its_access(side: Side) -> Side {
+    Side { action: format!("stands before its {}", side.action), ..side }
+}
+
+/// What is no event, behind the last moment.
+fn add_behind(timeline: &mut Timeline, sides: impl Iterator<Item = Side>) {
+    for side in sides {
+        let thread = number_of(&mut timeline.threads, &side.thread);
+        timeline.held_before.resize(timeline.threads.len(), 0);
+        let last = timeline.moments.iter().rev().find(|moment| moment.thread == thread);
+        let holds = last.map(|moment| moment.holds);
+        let holds = holds.unwrap_or_else(|| timeline.held_before[thread as usize]);
+        let place = Frame::best_known(&side.stack).cloned().map(|frame| {
+            timeline.places.push(frame);
+            timeline.places.len() as u32 - 1
         });
-        for side in goals.chain(self.composer.blocked_sides()) {
-            let thread = number_of(&mut timeline.threads, &side.thread);
-            timeline.held_before.resize(timeline.threads.len(), 0);
-            let last = timeline.moments.iter().rev().find(|moment| moment.thread == thread);
-            let holds = last.map(|moment| moment.holds);
-            let holds = holds.unwrap_or_else(|| timeline.held_before[thread as usize]);
-            let place = Frame::best_known(&side.stack).cloned().map(|frame| {
-                timeline.places.push(frame);
-                timeline.places.len() as u32 - 1
-            });
-            let does = number_of(&mut timeline.words, &side.action);
-            timeline.moments.push(Moment { number: 0, thread, does, place, after: None, holds, is_of_finding: true });
-        }
+        let does = number_of(&mut timeline.words, &side.action);
+        timeline.moments.push(Moment { number: 0, thread, does, place, after: None, holds, is_of_finding: true });
     }
 }
 

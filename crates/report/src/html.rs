@@ -1,6 +1,6 @@
 //! One page that opens from disk, without a network: for each finding both sides with their stacks and an excerpt of the source,
-//! the recorded and the forced execution with a lane for each thread, what came of either order, why it is sure, and the command
-//! that makes it happen again.
+//! the recorded execution and the one that shows it with a lane for each thread, what came of either order, why it is sure, and
+//! the command that makes it happen again.
 //!
 //! What the page shows works without its script, but for the whole recording. The script filters findings, steps through
 //! executions and copies commands. So that thousands of findings or a million events do not slow the page down, these stand as
@@ -18,7 +18,7 @@ use crate::text::{place_words, result_of, thread_words, verdict_words};
 use crate::timeline::DRAWN;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rashomon_event::finding::{Origin, Step};
-use rashomon_event::{Finding, Frame, Side, Verdict, counted};
+use rashomon_event::{Evidence, Finding, Frame, Grade, Side, Verdict, counted};
 use timelines::timeline;
 
 const STYLE: &str = include_str!("html/page.css");
@@ -208,7 +208,37 @@ fn is_of_orders(note: &str) -> bool {
     STARTS.iter().any(|start| note.starts_with(start))
 }
 
-/// The recorded execution beside the one that was forced, or else the schedule that would show it.
+/// What the execution is that shows the finding, as `docs/glossary.md` calls it.
+fn shown_by(finding: &Finding) -> &'static str {
+    let is_seen = matches!(finding.verdict.grade(), Some(Grade::Unordered)) || finding.evidence == Evidence::Observed;
+    match finding.provocation {
+        Some(_) => "Provoked execution",
+        None if is_seen => "Replayed execution",
+        None => "Forced execution",
+    }
+}
+
+/// Why no other execution than the recorded one is drawn.
+fn why_not_drawn(finding: &Finding, number: usize) -> Option<String> {
+    let replays = finding.verdict.replays()?;
+    if number >= DRAWN {
+        return Some(format!("Executions are drawn for the first {DRAWN} findings of a report."));
+    }
+    let why = match finding.provocation {
+        _ if finding.forced.is_some() => return None,
+        Some(_) => {
+            "The provoked execution is not drawn: its threads ran in parallel, and none in which the accesses met again was \
+                recorded."
+        }
+        None if finding.evidence == Evidence::Observed && replays.of == 0 => {
+            "A recorded execution shows it, and there was no replay of it to be drawn."
+        }
+        None => "The execution that shows it is not drawn: no trace of it was kept.",
+    };
+    Some(why.to_owned())
+}
+
+/// The recorded execution beside the one that shows the finding, or else the schedule that would show it.
 fn executions(finding: &Finding, number: usize, options: &Options) -> Markup {
     let recorded = options.timelines.recorded.get(&finding.id);
     let forced = finding.forced.as_deref().filter(|_| number < DRAWN);
@@ -223,10 +253,12 @@ fn executions(finding: &Finding, number: usize, options: &Options) -> Markup {
                     section { h3 { "Recorded execution" } (timeline(recorded, "Recorded execution", &options.folder)) }
                 }
                 @if let Some(forced) = forced {
-                    section { h3 { "Forced execution, which shows it" } (timeline(forced, "Forced execution", &options.folder)) }
+                    @let shown_by = shown_by(finding);
+                    section { h3 { (shown_by) ", which shows it" } (timeline(forced, shown_by, &options.folder)) }
                 }
             }
         }
+        @if let Some(why) = why_not_drawn(finding, number) { p.left { (why) } }
         @if !finding.steps.is_empty() {
             @if forced.is_some() {
                 details { summary { h3 { (head(&finding.verdict)) } } (schedule(finding, options)) }

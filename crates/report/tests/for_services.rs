@@ -5,7 +5,7 @@ mod fixtures;
 use fixtures::{fixtures, race, run};
 use quick_xml::Reader;
 use quick_xml::events::Event;
-use rashomon_event::{Finding, FindingId};
+use rashomon_event::{CodePlace, Descriptor, Evidence, Finding, FindingId, Grade, Provocation, Replays, Trial, Verdict};
 use rashomon_report::timeline::{DRAWN, Moment, Timeline, Timelines};
 use rashomon_report::{Format, Options, Report, RunSummary, Shown, Unexamined, github::GitHub, gitlab::GitLab, html::Html};
 use rashomon_report::{junit::JUnit, sarif::Sarif, sources::Excerpts};
@@ -125,6 +125,35 @@ fn what_stands_behind_the_first_findings_is_text() {
     let text = render(&Html, &findings, &run());
     assert_eq!(text.matches("<noscript class=\"body\"").count(), 100);
     assert_eq!(text.matches("Forced execution, which shows it").count(), DRAWN);
+}
+
+fn provoked() -> Finding {
+    let site = CodePlace { module: Some(0), offset: 1 };
+    let held = Descriptor { thread: None, identity: 0, site, frames: vec![], ordinal: 0 };
+    let modules = vec![];
+    let provocation = Provocation { version: 1, modules, held, arriving: site, favoured: None, hold_milliseconds: 100 };
+    Finding { provocation: Some(provocation), ..race() }
+}
+
+/// What the execution is called that shows a finding, and what is said where it is not drawn.
+#[test]
+fn executions_are_called_by_their_kind() {
+    let grade = Grade::Unordered;
+    let verdict = Verdict::Suspected.advance(Trial::Shown { grade, replays: Replays::all(1) });
+    let replayed = Finding { verdict, ..race() };
+    let seen = Verdict::Suspected.advance(Trial::Shown { grade: Grade::Observed, replays: Replays::default() });
+    let seen = Finding { verdict: seen, evidence: Evidence::Observed, ..race() };
+    for (finding, called, why) in [
+        (race(), "Forced execution, which", "is not drawn: no trace of it was kept"),
+        (replayed, "Replayed execution, which", "is not drawn: no trace of it was kept"),
+        (seen, "Replayed execution, which", "no replay of it to be drawn"),
+        (provoked(), "Provoked execution, which", "none in which the accesses met again was recorded"),
+    ] {
+        let drawn = Finding { forced: Some(Box::new(timeline())), ..finding.clone() };
+        let (drawn, not_drawn) = (render(&Html, &[drawn], &run()), render(&Html, &[finding], &run()));
+        assert!(drawn.contains(called) && !drawn.contains(why), "{called}");
+        assert!(!not_drawn.contains(called) && not_drawn.contains(why), "{why}");
+    }
 }
 
 #[test]

@@ -159,7 +159,11 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::SWITCH_PERIOD] = request.switch_period;
     head[field::PCT_CHANGES] = request.pct_changes;
     head[field::PCT_LENGTH] = request.pct_length;
-    let provoke = if request.provoke.is_some() { option::PROVOKE } else { 0 };
+    let provoke = match request.provoke {
+        Some(provoke) if provoke.recorded => option::PROVOKE | option::RECORDED | option::NO_ACCESSES,
+        Some(_) => option::PROVOKE,
+        None => 0,
+    };
     let calls = if request.schedule.is_some_and(|schedule| schedule.unseen_calls) { option::UNSEEN_CALLS } else { 0 };
     head[field::OPTIONS] = request.options | provoke | calls | request.enforcement.options();
     head[field::CALL_TIMEOUT_MS] = request.call_timeout_ms;

@@ -27,6 +27,8 @@ pub struct ProvokeRequest<'a> {
     /// Other threads begin once this one was held, is blocked, or has ended.
     pub favoured: Option<&'a ThreadPath>,
     pub first: First,
+    /// What orders threads is recorded, and the first catch ends the process, with both threads at their accesses.
+    pub recorded: bool,
 }
 
 impl Tables {

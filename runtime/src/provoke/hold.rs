@@ -15,7 +15,7 @@ use crate::system::thread::{Runtime, Thread};
 use crate::system::{config, signals};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use others::{Others, Progress};
-use rashomon_abi::control::{after, field, first};
+use rashomon_abi::control::{after, field, first, option};
 use rashomon_abi::provoke::{head, log, state};
 use rashomon_abi::record::AccessClass;
 
@@ -251,6 +251,10 @@ fn meet(runtime: &Runtime, access: &AccessAt) -> bool {
     file::caught(descriptor, ORDINAL.load(Relaxed), held, &held_side, &side);
     file::log(log::RAN, 0, descriptor, thread.number.get());
     file::log(log::END, state::CAUGHT, descriptor, WHO.load(Relaxed) - 1);
+    if config::option(option::RECORDED) {
+        // Neither has gone on.
+        shutdown::stop();
+    }
     if config::word(field::AFTER) == after::CONTINUE {
         reached((ADDRESS.load(Relaxed), BYTES.load(Relaxed)), (access.address, access.bytes));
     }

@@ -58,7 +58,7 @@ pub fn disable() {
 pub fn begin(thread: &Thread) {
     let streams = !config::option(control::option::NO_STREAMS);
     thread.keep_accesses.set(streams && !config::option(control::option::NO_ACCESSES) && FULL.load(Relaxed) == 0);
-    if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !config::provoking() {
+    if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !config::passes() {
         flow::begins(thread);
         values::begins(thread);
         open_chunk(thread);
@@ -280,7 +280,7 @@ pub fn sync(thread: &Thread, op: Op, object: u64, aux: u16, site: u64, arguments
         thread.with_own(|own| detect::sync(own, op, object, aux, site, arguments));
         return 0;
     }
-    if config::provoking() {
+    if config::passes() {
         passed(thread, op);
         return 0;
     }
@@ -342,21 +342,22 @@ pub fn next_sequence(thread: &Thread) -> u64 {
     if thread.chunk.get().is_null() && header::has_ended() || REPEATS.load(Relaxed) { 0 } else { header::next_sequence() }
 }
 
-/// A synchronisation event of an execution of which nothing is kept.
-fn passed(thread: &Thread, op: Op) {
-    if op.has_ordinal() {
+/// A synchronisation event of an execution that is provoked. Whether it is not kept.
+fn passed(thread: &Thread, op: Op) -> bool {
+    let passes = config::passes();
+    if passes && op.has_ordinal() {
         thread.ordinal.set(thread.ordinal.get() + 1);
     }
     if let Some(told) = PASSED.get() {
         told(thread);
     }
+    passes
 }
 
 /// The same at a place in the global order that was taken before.
 pub fn sync_at(thread: &Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64], sequence: u64) {
     debug_assert!(arguments.len() <= MAX_ARGUMENTS);
-    if config::provoking() {
-        passed(thread, op);
+    if config::provoking() && passed(thread, op) {
         return;
     }
     let hot = thread.hot();

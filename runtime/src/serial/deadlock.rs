@@ -229,8 +229,11 @@ pub fn among(members: &[(u32, u64)]) -> ! {
 
 fn conclude_parallel(members: &[(u32, u64)]) -> ! {
     if config::provoking() {
+        let passes = config::passes();
         config::provokes(false);
-        record_threads(members);
+        if passes {
+            record_threads(members);
+        }
     }
     let mut numbers: List<u32> = List::new();
     members.iter().for_each(|&(number, _)| numbers.push(number));

@@ -158,6 +158,11 @@ pub fn provoking() -> bool {
     PROVOKING.load(Relaxed)
 }
 
+/// Whether the execution is provoked, and nothing of it is recorded.
+pub fn passes() -> bool {
+    provoking() && !option(rashomon_abi::control::option::RECORDED)
+}
+
 pub fn provokes(does: bool) {
     PROVOKING.store(does, Release);
 }

@@ -6,7 +6,7 @@ use crate::check::known::{Known, Replayed};
 use crate::error::PipelineError;
 use crate::findings::atomicity::sources_of;
 use crate::findings::compose::Composer;
-use crate::findings::misuse::misuse_kind;
+use crate::findings::misuse::misuse_like;
 use crate::findings::symbols::Symbols;
 use crate::timeline::Drawing;
 use rashomon_abi::record::Op;
@@ -83,8 +83,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     /// The proof's trace knows the stacks of the very execution that shows the finding. If it cannot be read the prediction's
     /// stay.
     pub(crate) fn take_sides_of_proof(&self, finding: &mut Finding, schedule: &Schedule, session: &Path) {
-        // What is proven is told whatever the time; a moment longer for its stacks.
-        let Ok(loaded) = load_until(&folder_of(schedule, session), self.forcing.deadline.and(Duration::from_millis(200))) else {
+        let Ok(loaded) = self.load_of_proof(schedule, session) else {
             finding.notes.push("the stacks are those of the recorded execution: the proof's trace cannot be read".into());
             return;
         };
@@ -115,6 +114,17 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             | FindingKind::AtomicityViolation => {}
         }
         finding.forced = Some(Box::new(Drawing::of(&composer).to_its_end(finding)));
+    }
+
+    /// Draws the execution that shows the finding.
+    pub(crate) fn draw(&self, finding: &mut Finding, loaded: &LoadedTrace, quantum: u64) {
+        let composer = Composer::new(loaded, self.symbols, quantum);
+        finding.forced = Some(Box::new(Drawing::of(&composer).to_its_end(finding)));
+    }
+
+    /// What is proven is told whatever the time; a moment longer for its trace.
+    fn load_of_proof(&self, schedule: &Schedule, session: &Path) -> Result<LoadedTrace, PipelineError> {
+        load_until(&folder_of(schedule, session), self.forcing.deadline.and(Duration::from_millis(200)))
     }
 
     /// Replays the recorded execution and looks for the pair in it, unordered by every rule. `true`: proven.
@@ -160,7 +170,6 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         // The recording was the first execution of that schedule, and showed it, too.
         finding.advance(Trial::Shown { grade: Grade::Unordered, replays: Replays::all(self.forcing.times.max(1)) });
         finding.schedule = Some(by_few.unwrap_or_else(|| recorded.clone()));
-        finding.forget_steps();
         Ok(true)
     }
 
@@ -204,6 +213,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         if tells {
             finding.sides = [first, second].map(|event| composer.describer.side_before(event)).to_vec();
             finding.subject = composer.subject_of_pair(first, second).unwrap_or_else(|| finding.subject.clone());
+            finding.forget_steps();
+            finding.forced = Some(Box::new(Drawing::of(&composer).to_pair([first, second])));
         }
         true
     }
@@ -233,6 +244,11 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             if replays.of == 0 {
                 return Ok(());
             }
+        }
+        if replays.shown > 0
+            && let Ok(loaded) = self.load_of_proof(recorded, session)
+        {
+            self.draw(finding, &loaded, recorded.quantum);
         }
         let expected = "what the recorded execution did, when its schedule was replayed".into();
         finding.advance(Trial::Replayed { replays, expected, actual });
@@ -306,7 +322,7 @@ pub fn same_again<S: Symbols + ?Sized>(
             let Some(places) = places_of(finding) else { return Ok(false) };
             shows(&|composer| unordered_again(composer, finding, &places).is_some())
         }
-        Some(Grade::Observed | Grade::Freed) => loaded().is_some_and(|loaded| shows_misuse(&loaded, finding)),
+        Some(Grade::Observed | Grade::Freed) => loaded().is_some_and(|loaded| misuse_like(&loaded, finding).is_some()),
         // That it did not come about before is nothing to come about again.
         None => {
             let Some(schedule) = &finding.schedule else { return Ok(false) };
@@ -419,18 +435,6 @@ fn places_of(finding: &Finding) -> Option<[(String, u64); 2]> {
         [first, second] => Some([place(first.stack.first()?)?, place(second.stack.first()?)?]),
         _ => None,
     }
-}
-
-/// Whether the execution did the same wrong thing at the same place.
-fn shows_misuse(loaded: &LoadedTrace, finding: &Finding) -> bool {
-    let Some(place) = finding.sides.first().and_then(|side| side.stack.first()) else { return false };
-    loaded.misuses.iter().any(|record| {
-        let site = loaded.trace.site(record.at.site);
-        let module = site.module.and_then(|module| loaded.trace.modules.get(module as usize));
-        misuse_kind(record.misuse) == finding.kind
-            && Some(site.offset) == place.offset.checked_add(1)
-            && module.is_some_and(|module| module.path == place.module)
-    })
 }
 
 /// Whether it makes sense to look for the pair in the recorded execution.

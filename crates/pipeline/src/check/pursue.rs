@@ -303,4 +303,5 @@ fn take(finding: &mut Finding, shown: Finding) {
         finding.sides = shown.sides;
     }
     finding.forget_steps();
+    finding.forced = shown.forced;
 }

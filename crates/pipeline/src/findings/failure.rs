@@ -24,7 +24,7 @@ use rashomon_event::{
 };
 use rashomon_explore::Failure;
 use rashomon_report::ProgramExit;
-use rashomon_trace::{After, Crash, RunHeader};
+use rashomon_trace::{After, Crash, LoadedTrace, RunHeader};
 use rustc_hash::FxHashMap;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -226,12 +226,15 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         for number in 0..self.forcing.times.max(1) {
             let session = if number == 0 { session } else { self.scratch };
             let attempt = self.run_and_keep(replayed.recorded, After::Stop, session)?;
-            if !self.fails_again(finding, replayed.exit, &attempt, (replayed.recorded, session)) {
+            let Some(loaded) = self.failed_again(finding, replayed.exit, &attempt, (replayed.recorded, session)) else {
                 finding.notes.push(format!(
                     "it happened when recorded, but not when the recorded schedule was replayed: {}",
                     attempt.outcome
                 ));
                 return Ok(());
+            };
+            if number == 0 {
+                self.draw(finding, &loaded, replayed.recorded.quantum);
             }
             if let (0, Some(crash)) = (number, crash_of(session)) {
                 let again = format!("{KERNEL}{crash}");
@@ -264,7 +267,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     ) -> Result<Compared, PipelineError> {
         for (schedule, code) in controls {
             let attempt = self.run_and_keep(schedule, After::Continue, self.scratch)?;
-            if self.fails_again(finding, failed, &attempt, (schedule, self.scratch)) {
+            if self.failed_again(finding, failed, &attempt, (schedule, self.scratch)).is_some() {
                 return Ok(Compared::FailsAlike);
             }
             if attempt.execution.ending == Ending::Code(*code) && attempt.outcome.is_orderly() {
@@ -274,19 +277,20 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         Ok(Compared::Unknown)
     }
 
-    /// Whether an execution, whose trace is in the session, failed as the finding says, and at the same place.
-    fn fails_again(
+    /// The trace of an execution, from the session, that failed as the finding says, and at the same place.
+    fn failed_again(
         &self,
         finding: &Finding,
         exit: ProgramExit,
         attempt: &Attempt,
         (schedule, session): (&Schedule, &Path),
-    ) -> bool {
-        is_same(exit, attempt.execution.ending)
-            && attempt.outcome.is_orderly()
-            && failure_of(exit).zip(load(&folder_of(schedule, session)).ok()).is_some_and(|(failure, loaded)| {
-                Composer::new(&loaded, self.symbols, schedule.quantum).of_failure(failure).id == finding.id
-            })
+    ) -> Option<LoadedTrace> {
+        if !is_same(exit, attempt.execution.ending) || !attempt.outcome.is_orderly() {
+            return None;
+        }
+        let (failure, loaded) = failure_of(exit).zip(load(&folder_of(schedule, session)).ok())?;
+        let shown = Composer::new(&loaded, self.symbols, schedule.quantum).of_failure(failure).id;
+        (shown == finding.id).then_some(loaded)
     }
 
     fn run_and_keep(&mut self, schedule: &Schedule, after: After, session: &Path) -> Result<Attempt, PipelineError> {

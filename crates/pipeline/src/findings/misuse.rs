@@ -4,7 +4,7 @@ use crate::findings::compose::{Composer, shown};
 use crate::findings::identity::{finding_id, place_key};
 use crate::findings::symbols::Symbols;
 use rashomon_event::{AccessClass, Evidence, Finding, FindingKind, Grade, Side, ThreadId, Verdict};
-use rashomon_trace::{Misuse, MisuseRecord, Moment};
+use rashomon_trace::{LoadedTrace, Misuse, MisuseRecord, Moment};
 
 pub const fn misuse_kind(misuse: Misuse) -> FindingKind {
     match misuse {
@@ -16,6 +16,18 @@ pub const fn misuse_kind(misuse: Misuse) -> FindingKind {
         Misuse::ThreadLeak => FindingKind::ThreadLeak,
         Misuse::UseAfterFree => FindingKind::UseAfterFree,
     }
+}
+
+/// The same wrong thing, at the same place, in an execution.
+pub(crate) fn misuse_like<'a>(loaded: &'a LoadedTrace, finding: &Finding) -> Option<&'a MisuseRecord> {
+    let place = finding.sides.first().and_then(|side| side.stack.first())?;
+    loaded.misuses.iter().find(|record| {
+        let site = loaded.trace.site(record.at.site);
+        let module = site.module.and_then(|module| loaded.trace.modules.get(module as usize));
+        misuse_kind(record.misuse) == finding.kind
+            && Some(site.offset) == place.offset.checked_add(1)
+            && module.is_some_and(|module| module.path == place.module)
+    })
 }
 
 const LATE: &str = "the thread ended because the end of the process was delayed for its sake; it may as well never have ended";

@@ -5,6 +5,7 @@
 
 mod blocked;
 mod catch;
+mod drawn;
 mod orders;
 pub(crate) mod plan;
 mod vary;
@@ -322,6 +323,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
                 holds: round.all_holds(hold),
                 favoured: round.favoured.as_ref(),
                 first: First::Either,
+                recorded: false,
             };
             Ok(provoke(program, &request, &sessions[number], &setting)?)
         };
@@ -447,6 +449,7 @@ pub fn request_of<'a>(provocation: &'a Provocation, watched: &'a [Watched], firs
         holds: all_holds(hold),
         favoured: provocation.favoured.as_ref(),
         first,
+        recorded: false,
     }
 }
 
@@ -468,9 +471,14 @@ pub fn watched_again(provocation: &Provocation, number: u32) -> Vec<Watched> {
 
 /// Whether the pair stood side by side in that execution.
 pub fn met(run: &ProvokedRun, provocation: &Provocation) -> bool {
+    meeting(run, provocation).is_some()
+}
+
+/// Where it did.
+fn meeting<'r>(run: &'r ProvokedRun, provocation: &Provocation) -> Option<&'r Catch> {
     let place = |site| place_at(&run.modules, &provocation.modules, site);
     let wanted = [provocation.held.site, provocation.arriving];
-    run.provoked.catches.iter().any(|catch| {
+    run.provoked.catches.iter().find(|catch| {
         let sites = [place(catch.held.site), place(catch.arrived.site)];
         sites == wanted || [sites[1], sites[0]] == wanted
     })

@@ -13,6 +13,8 @@ use std::path::Path;
 
 /// Executions that are to show a proven pair once more where orders are not compared.
 const REPETITIONS: u32 = 3;
+/// Further ones, if none so far could be drawn.
+const FOR_DRAWING: u32 = 3;
 
 impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
     /// Provokes each new proven pair again, each side going first once where that is asked for, and says what came of it and how
@@ -26,11 +28,19 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
                 let sides: Vec<String> = self.known.findings[index].finding.sides.iter().map(side_words).collect();
                 self.compare_orders(&provocation, &sides, &session, &mut met)?
             } else {
+                if self.is_to_be_drawn(index) && !self.is_spent() {
+                    self.repeat_and_draw(index, &session, &mut met)?;
+                }
                 while met.of < REPETITIONS && !self.is_spent() {
                     self.repeat(&provocation, First::Either, (After::Stop, Output::Discard), &session, &mut met)?;
                 }
                 None
             };
+            for _ in 0..FOR_DRAWING {
+                if self.is_to_be_drawn(index) && !self.is_spent() {
+                    self.repeat_and_draw(index, &session, &mut met)?;
+                }
+            }
             let proven = &mut self.known.findings[index];
             proven.finding.notes.extend(note);
             proven.finding.advance(Trial::Repeated(met));

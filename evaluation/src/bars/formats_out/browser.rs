@@ -175,7 +175,7 @@ fn wanted(findings: &[Value]) -> String {
         for side in finding["sides"].as_array().into_iter().flatten() {
             lines.extend(side["action"].as_str().map(str::to_owned));
         }
-        lines.push("Forced execution".into());
+        lines.push(" execution, which shows it".into());
     }
     lines.extend(["Recorded execution", "Why it is sure", "Make it happen again", "rashomon replay --store"].map(str::to_owned));
     lines.join("\n")
