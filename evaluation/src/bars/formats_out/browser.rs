@@ -17,7 +17,7 @@ use xtask::workspace::root;
 const CHROMIUM: &str = "chromium-headless-shell";
 /// The font of the golden images.
 const FONT: (&str, &str) = ("fonts-dejavu-core", "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf");
-const FROM_NPM: [&str; 4] = ["puppeteer-core@24.43.1", "axe-core@4.14.1", "pixelmatch@8.0.0", "pngjs@7.0.0"];
+const FROM_NPM: [&str; 3] = ["puppeteer-core@24.43.1", "axe-core@4.14.1", "pngjs@7.0.0"];
 const SCRIPTS: [(&str, &str); 5] = [
     ("check.mjs", include_str!("browser/check.mjs")),
     ("accessible.mjs", include_str!("browser/accessible.mjs")),
