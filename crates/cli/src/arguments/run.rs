@@ -35,7 +35,7 @@ pub struct RunOptions {
     pub client: ClientOptions,
     /// Load the runtime before the program begins: for libraries with instrumentation in a program that has none, such as Python
     /// with an extension module.
-    #[arg(long)]
+    #[arg(long, help_heading = "Recording")]
     pub preload: bool,
     /// Standard input of every execution. Default: the first execution has this command's, all others have none.
     #[arg(long, value_name = "FILE")]
