@@ -72,6 +72,8 @@ impl Format for Html {
                         h1 { "Rashomon: " code { (program) } }
                         p.result { (clean(&result_of(report, options.shown))) }
                         (run(report.run))
+                        // Once: what each of thousands of findings says takes time to be read.
+                        @if findings.len() > DRAWN { p.left { "Executions are drawn for the first " (DRAWN) " findings." } }
                         @if findings.len() > 1 {
                             p.filter {
                                 label for="filter" { "Show findings that contain " }
@@ -219,13 +221,10 @@ fn shown_by(finding: &Finding) -> &'static str {
 }
 
 /// Why no other execution than the recorded one is drawn.
-fn why_not_drawn(finding: &Finding, number: usize) -> Option<String> {
+fn why_not_drawn(finding: &Finding, number: usize) -> Option<&'static str> {
     let replays = finding.verdict.replays()?;
-    if number >= DRAWN {
-        return Some(format!("Executions are drawn for the first {DRAWN} findings of a report."));
-    }
-    let why = match finding.provocation {
-        _ if finding.forced.is_some() => return None,
+    Some(match finding.provocation {
+        _ if number >= DRAWN || finding.forced.is_some() => return None,
         Some(_) => {
             "The provoked execution is not drawn: its threads ran in parallel, and none in which the accesses met again was \
                 recorded."
@@ -234,8 +233,7 @@ fn why_not_drawn(finding: &Finding, number: usize) -> Option<String> {
             "A recorded execution shows it, and there was no replay of it to be drawn."
         }
         None => "The execution that shows it is not drawn: no trace of it was kept.",
-    };
-    Some(why.to_owned())
+    })
 }
 
 /// The recorded execution beside the one that shows the finding, or else the schedule that would show it.
