@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use xtask::release::{crates, debian, wheel};
+use xtask::release::{archive, crates, debian, wheel};
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -19,6 +19,8 @@ enum Route {
     Deb,
     /// For cargo: a package of each crate, as it would be published.
     Crates,
+    /// For other systems: programs that need no library; needs glibc's archives (Debian: libc6-dev).
+    Archive,
 }
 
 pub fn run(options: &Options) -> Result<bool> {
@@ -30,6 +32,7 @@ pub fn run(options: &Options) -> Result<bool> {
             Route::Wheel => println!("{}", wheel::make()?.display()),
             Route::Deb => println!("{}", debian::make()?.display()),
             Route::Crates => crates::make()?.iter().for_each(|path| println!("{}", path.display())),
+            Route::Archive => println!("{}", archive::make()?.display()),
         }
     }
     Ok(true)

@@ -1,5 +1,7 @@
-//! What others install from: a wheel, a Debian package, crates. `cargo xtask package` makes them below `target/package`.
+//! What others install from: a wheel, a Debian package, crates, an archive. `cargo xtask package` makes them below
+//! `target/package`.
 
+pub mod archive;
 pub mod crates;
 pub mod debian;
 pub mod prefix;

@@ -3,7 +3,8 @@
 //!
 //! The Debian package goes into a fresh system, made by debootstrap once and copied for each run; it has gcc, as the package
 //! recommends, and nothing of this workspace. Where that cannot be had (no root, no debootstrap, `--quick`), the package is
-//! unpacked into a folder. The wheel goes into a fresh virtual environment. The crates are built from their packages alone.
+//! unpacked into a folder. The wheel goes into a fresh virtual environment. The crates are built from their packages alone. The
+//! archive is unpacked, and its programs must need no library.
 
 mod place;
 
@@ -32,10 +33,10 @@ const DOCUMENTS: [(&str, &str); 4] = [
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Only routes whose name contains this: wheel, deb, crates.
+    /// Only routes whose name contains this: wheel, deb, crates, archive.
     #[arg(long)]
     pub only: Option<String>,
-    /// Build no crates, and no system for the Debian package.
+    /// Build no crates, no archive, and no system for the Debian package.
     #[arg(long)]
     pub quick: bool,
     /// Machine-readable output.
@@ -86,10 +87,23 @@ pub fn run(options: &Options) -> Result<bool> {
     if chosen("crates") && !options.quick {
         rows.push(crates(&folder)?);
     }
-    if rows.is_empty() {
-        bail!("no route is called so; there are wheel, deb and crates (the last not with --quick)");
+    let mut needed = None;
+    if chosen("archive") && !options.quick {
+        let (row, libraries) = archive(&folder)?;
+        rows.push(row);
+        needed = Some(libraries);
     }
-    let bars = rows.iter().flat_map(bars_of).collect();
+    if rows.is_empty() {
+        bail!("no route is called so; there are wheel, deb, crates and archive (the last two not with --quick)");
+    }
+    let mut bars: Vec<Bar> = rows.iter().flat_map(bars_of).collect();
+    bars.extend(needed.map(|needed| {
+        Bar::holds(
+            "archive: its programs need no library",
+            needed.is_empty(),
+            if needed.is_empty() { "none".into() } else { needed },
+        )
+    }));
     let report = Report { command: command_line(), rows, bars };
     bar::finish(&report, &report.bars, options.json, || {
         println!("{}", report.command);
@@ -148,6 +162,21 @@ fn deb(folder: &Path, quick: bool) -> Result<Row> {
             tried("deb", "a folder", &place, &[package], true)
         }
     }
+}
+
+/// Unpacked; and what the loader would have to find for its tool.
+fn archive(folder: &Path) -> Result<(Row, String)> {
+    let package = release::archive::make()?;
+    let scratch = emptied(folder.join("archive"))?;
+    let prefix = scratch.join("prefix");
+    release::made(&prefix)?;
+    must(Command::new("tar").args(["--strip-components=1", "-xzf"]).arg(&package).arg("-C").arg(&prefix))?;
+    let headers = release::output_of(Command::new("readelf").args(["-dl", "-W"]).arg(prefix.join("bin/rashomon")))?;
+    let headers = String::from_utf8_lossy(&headers).into_owned();
+    let needed = headers.lines().filter(|line| line.contains("(NEEDED)") || line.contains("program interpreter"));
+    let needed = needed.map(str::trim).collect::<Vec<_>>().join("; ");
+    let place = Place::prefix(prefix, &scratch)?;
+    Ok((tried("archive", "a folder", &place, &[package], true)?, needed))
 }
 
 /// Built in a folder that is kept, as it takes minutes.
