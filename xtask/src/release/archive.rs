@@ -15,6 +15,7 @@ pub fn make() -> Result<PathBuf> {
     let name = format!("rashomon-{VERSION}-x86_64-linux");
     let place = staged.join(&name);
     prefix::programs(&tool, &place)?;
+    prefix::PROGRAMS.iter().try_for_each(|name| must(Command::new("strip").arg(place.join("bin").join(name))))?;
     prefix::documents(&tool, &place)?;
     let archive = emptied(folder()?.join("archive"))?.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
