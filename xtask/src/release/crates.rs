@@ -78,7 +78,9 @@ pub fn install(packages: &[PathBuf], scratch: &Path, prefix: &Path) -> Result<()
     let mut install = cargo();
     install.current_dir(scratch).args(["install", "--quiet", "--root"]).arg(prefix);
     for package in packages {
-        must(Command::new("tar").arg("--extract").arg("--file").arg(package).arg("--directory").arg(&sources))?;
+        // Packages have one time for all files, by which cargo would take what it built of an older package for this one's.
+        let mut tar = Command::new("tar");
+        must(tar.args(["--extract", "--touch", "--file"]).arg(package).arg("--directory").arg(&sources))?;
         let unpacked = sources.join(package.file_stem().unwrap_or_default());
         let name = unpacked.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = name.strip_suffix(&format!("-{}", super::VERSION)).unwrap_or(&name).to_owned();
