@@ -1,8 +1,8 @@
 //! Shortening the schedule of a stored finding, whatever found it, and naming the order that it needs.
 //!
-//! N. Jalbert, K. Sen, "A Trace Simplification Technique for Effective Debugging of Concurrent Programs", FSE 2010, §4: turns are
-//! taken out, which makes their thread do their part in its next turn, or are moved forward to the thread's turn before; whatever
-//! shows the finding with fewer turns is gone on from. Stretches of turns are tried before single ones (A. Zeller, R.
+//! N. Jalbert, K. Sen, "A Trace Simplification Technique for Effective Debugging of Concurrent Programs", FSE 2010, §4: turns
+//! are taken out, which makes their thread do their part in its next turn, or are moved forward to the thread's turn before;
+//! whatever shows the finding with fewer turns is gone on from. Stretches of turns are tried before single ones (A. Zeller, R.
 //! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002, §3: ddmin).
 //!
 //! The critical order is the first pair of dependent operations that the failing execution, and one that lacks a turn (or all

@@ -26,6 +26,8 @@ pub struct State {
     calls: u32,
     /// How often a lease was renewed.
     pub renewed: u32,
+    /// How often a worker asked for a unit, and there was none.
+    pub asked_in_vain: u32,
 }
 
 #[derive(Clone)]
@@ -144,7 +146,10 @@ impl Exchange for Pretend {
 
     fn take(&self, _: Duration) -> Result<Option<Box<dyn Taken>>, QueueError> {
         let found = self.call(|state| {
-            let Some(unit) = state.units.iter_mut().find(|unit| unit.taken.is_none()) else { return Ok(None) };
+            let Some(unit) = state.units.iter_mut().find(|unit| unit.taken.is_none()) else {
+                state.asked_in_vain += 1;
+                return Ok(None);
+            };
             unit.deliveries += 1;
             unit.taken = Some(unit.deliveries);
             Ok(Some(unit.clone()))

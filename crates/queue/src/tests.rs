@@ -189,8 +189,9 @@ fn without_a_recording_units_make_their_own() {
     }
 }
 
-/// Takes its time for the recording.
+/// Makes the recording while another worker asks for units in vain.
 struct Slow<'a> {
+    pretend: &'a Pretend,
     numbering: &'a Numbering,
     has_ended: &'a AtomicBool,
 }
@@ -198,8 +199,11 @@ struct Slow<'a> {
 impl Execute for Slow<'_> {
     fn execute(&self, task: &Task<'_>) -> Result<Vec<u8>, Unmade> {
         if task.unit.is_recording() {
-            std::thread::sleep(Duration::from_millis(200));
-            assert!(!self.has_ended.load(Ordering::SeqCst), "there is more to come");
+            let before = self.pretend.state().asked_in_vain;
+            while self.pretend.state().asked_in_vain < before + 2 {
+                assert!(!self.has_ended.load(Ordering::SeqCst), "there is more to come");
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
         self.numbering.execute(task)
     }
@@ -218,7 +222,7 @@ fn workers_wait_for_what_follows_the_recording() {
         patience: PATIENCE,
         tell: &|_| {},
     };
-    let slow = Slow { numbering: &job.execute, has_ended: &has_ended };
+    let slow = Slow { pretend: &job.pretend, numbering: &job.execute, has_ended: &has_ended };
     std::thread::scope(|scope| {
         let coordinator = scope.spawn(|| job.coordinate(4));
         while !job.pretend.is_announced().unwrap() {

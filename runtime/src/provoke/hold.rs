@@ -1,8 +1,8 @@
 //! The one thread that is held, and who arrives while it is.
 //!
-//! States: nobody held → [`WAITING`] → caught, or over. After a catch in a wanted order one of the two goes first ([`RELEASED`])
-//! and the other follows once the first was seen to have gone on: at its next access or synchronisation event, when it sleeps, or
-//! after [`TIMEOUT_NS`].
+//! States: nobody held → [`WAITING`] → caught, or over. After a catch in a wanted order one of the two goes first
+//! ([`RELEASED`]) and the other follows once the first was seen to have gone on: at its next access or synchronisation event,
+//! when it sleeps, or after [`TIMEOUT_NS`].
 
 use super::file::{self, Side, add, in_head};
 use super::{hold_done, is_favoured, is_known, others, reached};

@@ -111,8 +111,8 @@ fn end(copy: u64) {
     }
 }
 
-/// Whether this process has made copies: children that are none of the program's.
-pub fn any() -> bool {
+/// Whether this process may have made copies: children that are none of the program's.
+pub fn may_have_copies() -> bool {
     at(word::EVERY).load(Relaxed) != 0
 }
 

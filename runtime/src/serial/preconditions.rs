@@ -108,7 +108,7 @@ fn has_children() -> bool {
     const ECHILD: isize = 10;
     let mut info = [0u32; 32];
     // Of children that announce their end by no signal some are ours.
-    let kinds = if kept::any() { 0 } else { WALL };
+    let kinds = if kept::may_have_copies() { 0 } else { WALL };
     // SAFETY: `siginfo_t` has 128 bytes.
     unsafe { sys::call(WAITID, 0, 0, info.as_mut_ptr() as usize, WEXITED | WNOHANG | WNOWAIT | kinds, 0, 0) != -ECHILD }
 }
