@@ -149,6 +149,14 @@ pub struct Side {
     pub created_at: Vec<Frame>,
 }
 
+/// Two operations whose order decides whether the program fails: it does with the first one first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CriticalOrder {
+    pub sides: [Side; 2],
+    /// What the first one touches, as [`Finding::subject`] says it.
+    pub subject: String,
+}
+
 /// A step of the shortest schedule that shows the finding: one turn, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
@@ -185,6 +193,9 @@ pub struct Finding {
     /// Of a race both orders of which were executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harm: Option<Harm>,
+    /// Of a failure, where it was found: two accesses to memory whose order it needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub critical: Option<Box<CriticalOrder>>,
     /// Shell command that makes it happen again; the last line of the text report.
     pub reproduce: Option<String>,
     /// Uninstrumented libraries without which it would have been predicted, or looked for by happens-before: their calls may have
@@ -213,6 +224,7 @@ impl Finding {
             forced: None,
             provocation: None,
             harm: None,
+            critical: None,
             reproduce: None,
             unseen: Vec::new(),
             notes: Vec::new(),

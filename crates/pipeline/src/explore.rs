@@ -16,12 +16,13 @@ use self::library::of_library;
 use self::outcome::{Look, grade_of, happened, is_failure, look_of, of_its_length, strategy_of, unless_too_much};
 pub use self::settings::{ExploreSettings, Stops, Strategy};
 use self::settings::{search_of, steps_of};
-use self::words::{critical_words, describe_schedule};
+use self::words::{describe_schedule, operation};
 use crate::check::Job;
 use crate::check::leads::is_proven;
 use crate::check::prove::{Prover, REPLAYS, is_blocked_as, load};
 use crate::error::PipelineError;
 use crate::findings::compose::Composer;
+use crate::findings::critical;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
@@ -475,7 +476,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         finding.notes.push(format!("found by exploration ({}): schedule number {after}", strategy.words()));
         finding.notes.push(describe_schedule(&schedule, best, minimised));
         if let Some(critical) = minimised.and_then(|minimised| minimised.critical.as_ref()) {
-            finding.notes.push(critical_words(&composer, &best.log, critical));
+            let side = |side| operation(&composer, &best.log, side);
+            critical::tell(&mut finding, side(&critical.first), side(&critical.second));
         }
         finding.schedule = Some(schedule);
         self.complete(&mut finding);

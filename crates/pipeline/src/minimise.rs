@@ -15,12 +15,11 @@
 
 mod order;
 
-use self::order::{critical, prevented};
 use crate::check::Job;
 use crate::check::prove::{Prover, load, same_again};
 use crate::error::PipelineError;
 use crate::findings::compose::{Composer, MAX_STEPS};
-use crate::findings::describe::access_class;
+use crate::findings::critical::{self, Operation, action};
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::replay::schedule_of;
@@ -29,11 +28,10 @@ use crate::timeline::Drawing;
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Program, force};
 use rashomon_event::finding::Step;
-use rashomon_event::{Deadline, Event, EventIndex, EventKind, Finding, FindingId, Goal, Place, Position, Schedule, Turn};
+use rashomon_event::{Deadline, EventKind, Finding, FindingId, Goal, Place, Position, Schedule, Turn};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) const CRITICAL: &str = "critical order: ";
 const SHORTENED: &str = "shortened: ";
 
 /// What came of it.
@@ -120,25 +118,25 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(Shortened { finding: best, before, executions, shown })
     }
 
-    /// The critical order of a stored finding in words, if there is one to be found within so many executions and that time, and
-    /// how many there were. Half of both go into shortening the schedule, as long ones have too many turns to look at; the stored
-    /// one stays as it is.
+    /// Tells a stored finding of the order that it needs, if there is one to be found within so many executions and that time;
+    /// whether there is, and how many executions there were. Half of both go into shortening the schedule, as long ones have too
+    /// many turns to look at; the finding's own stays as it is.
     pub(crate) fn critical_order(
         &self,
         run: &RunRecord,
-        finding: &Finding,
+        finding: &mut Finding,
         (executions, until): (u64, Deadline),
         observer: &mut dyn Observer,
-    ) -> Result<(Option<String>, u64), PipelineError> {
+    ) -> Result<(bool, u64), PipelineError> {
         let half = until.less(until.limit(Duration::MAX) / 2);
         let with = Some((executions, until));
         let Tried { outcome, executions } = self.shortened(run, finding, (executions / 2, half), with, observer)?;
-        let note = match outcome {
-            Ok((best, true)) => best.notes.into_iter().find(|note| note.starts_with(CRITICAL)),
-            Ok(_) | Err(PipelineError::OutOfTime { .. }) => None,
+        let told = match outcome {
+            Ok((best, true)) => critical::take_over(finding, best),
+            Ok(_) | Err(PipelineError::OutOfTime { .. }) => false,
             Err(error) => return Err(error),
         };
-        Ok((note, executions))
+        Ok((told, executions))
     }
 
     /// `critical`: as in [`Shortener`]; with it nothing is stored.
@@ -241,7 +239,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             return Ok((best, false));
         }
-        best.notes.retain(|note| !note.starts_with(CRITICAL) && !note.starts_with(SHORTENED));
+        critical::forget(&mut best);
+        best.notes.retain(|note| !note.starts_with(SHORTENED));
         best.notes.push(format!(
             "{SHORTENED}{} where there were {}",
             rashomon_event::counted(schedule.turns.len() as u64, "turn"),
@@ -279,12 +278,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                     continue;
                 }
                 let other = load(&folder_of(&variant, &shortener.session))?;
-                let pair = critical(&loaded.trace, &other.trace).map(|(first, second)| (first, &loaded, second));
-                let pair = pair.or_else(|| prevented(&loaded.trace, &other.trace).map(|(first, second)| (first, &other, second)));
+                let pair = order::critical(&loaded.trace, &other.trace).map(|(first, second)| (first, &loaded, second));
+                let pair =
+                    pair.or_else(|| order::prevented(&loaded.trace, &other.trace).map(|(first, second)| (first, &other, second)));
                 if let Some((first, seen_in, second)) = pair {
-                    let words = |loaded, index| words(&Composer::new(loaded, self.symbols, schedule.quantum), index);
-                    let (first, second) = (words(&loaded, first), words(seen_in, second));
-                    finding.notes.push(format!("{CRITICAL}[{first}] before [{second}]; the other way round it does not fail"));
+                    let operation =
+                        |loaded, index| Operation::of_event(&Composer::new(loaded, self.symbols, schedule.quantum), index);
+                    critical::tell(finding, operation(&loaded, first), operation(seen_in, second));
                     return Ok(());
                 }
             }
@@ -359,22 +359,6 @@ fn forward(schedule: &Schedule, at: usize, width: usize) -> Option<Schedule> {
 
 fn up_to(schedule: &Schedule, at: usize) -> Schedule {
     Schedule { turns: schedule.turns[..at].to_vec(), goal: Goal::None, ..schedule.clone() }
-}
-
-fn words<S: Symbols + ?Sized>(composer: &Composer<'_, S>, index: EventIndex) -> String {
-    let event = composer.loaded.trace.event(index);
-    let thread = &composer.loaded.trace.thread(event.thread).path;
-    let place = composer.describer.place_of(index).map(|frame| format!(" at {}", rashomon_report::text::frame_words(&frame)));
-    format!("{}: {}{}", thread.words(), action(composer, event), place.unwrap_or_default())
-}
-
-fn action<S: Symbols + ?Sized>(composer: &Composer<'_, S>, event: &Event) -> String {
-    match event.access() {
-        Some(access) => {
-            format!("{} of {}", access_class(&access), composer.describer.data(access.address, u64::from(access.size)))
-        }
-        None => composer.describer.action(event),
-    }
 }
 
 /// The turns in words, as the failing execution shows them.

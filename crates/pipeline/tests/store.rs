@@ -46,6 +46,7 @@ fn finding(id: &str) -> Finding {
         forced: None,
         provocation: None,
         harm: None,
+        critical: None,
         reproduce: None,
         unseen: vec![],
         notes: vec![],

@@ -44,13 +44,13 @@ pub fn fingerprints(findings: &[Finding]) -> BTreeMap<&FindingId, String> {
 }
 
 /// FNV-1a of texts, with a separator that none of them holds.
-fn hash(parts: &[String]) -> u64 {
+pub(crate) fn hash(parts: &[String]) -> u64 {
     let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The innermost name; gcc leaves out the namespace of some functions. Of a closure the function that it stands in.
-fn function_alone(name: &str) -> String {
+pub(crate) fn function_alone(name: &str) -> String {
     let (scope, operator) = match name.rsplit_once("operator") {
         Some((scope, rest)) if scope.is_empty() || scope.ends_with([':', ' ']) => (scope, rest.split('(').next()),
         _ => (name, None),
@@ -66,7 +66,7 @@ fn function_alone(name: &str) -> String {
 }
 
 /// What a finding is about, without sizes, addresses and lines of sources.
-fn thing(subject: &str) -> String {
+pub(crate) fn thing(subject: &str) -> String {
     // Of what was provoked only the recording knows the name.
     let named = subject.split_once("(in the recorded execution: ").and_then(|(_, named)| named.strip_suffix(')'));
     let outside = without_brackets(named.unwrap_or(subject), &[('(', ')'), ('<', '>')]);
@@ -87,7 +87,7 @@ fn thing(subject: &str) -> String {
     kept.join(" ")
 }
 
-fn without_brackets(text: &str, pairs: &[(char, char)]) -> String {
+pub(crate) fn without_brackets(text: &str, pairs: &[(char, char)]) -> String {
     let mut depth = 0_u32;
     let outside = |letter: &char| {
         if pairs.iter().any(|(open, _)| open == letter) {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod cause;
 pub mod fingerprint;
 pub mod format;
 pub mod frame;

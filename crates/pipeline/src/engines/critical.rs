@@ -14,6 +14,7 @@ use crate::engines::engine::{Account, Engine, Offer, Registered, Share, Turn, Yi
 use crate::engines::left::Left;
 use crate::engines::portfolio::count;
 use crate::error::PipelineError;
+use crate::findings::critical;
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use rashomon_event::{Deadline, Finding, FindingKind};
@@ -48,12 +49,11 @@ impl<S: Symbols + ?Sized> Engine<S> for Critical {
         let job = case.job;
         let Some(mut finding) = self.open.next(case, is_open, MOST)? else { return Ok(Yield::default()) };
         case.observer.progress(Progress::Working(&format!("looking for the order that {} needs", finding.id)));
-        let (order, made) = job.critical_order(case.run, &finding, (EXECUTIONS, until), case.observer)?;
+        let (told, made) = job.critical_order(case.run, &mut finding, (EXECUTIONS, until), case.observer)?;
         self.looked_at += 1;
         self.executions += made;
         case.tally.executions += made;
-        if let Some(order) = order {
-            finding.notes.push(order);
+        if told {
             job.store.write_finding(&finding)?;
         }
         Ok(Yield::default())
@@ -76,7 +76,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Critical {
 fn is_open(finding: &Finding) -> bool {
     finding.kind == FindingKind::Failure
         && is_proven(finding)
-        && !finding.notes.iter().any(|note| note.starts_with(crate::minimise::CRITICAL))
+        && !critical::is_told(finding)
         && finding.schedule.as_ref().is_some_and(|schedule| schedule.surroundings.is_none() && !schedule.turns.is_empty())
 }
 

@@ -1,11 +1,11 @@
 //! What a finding of an exploration says of its schedule.
 
 use crate::findings::compose::Composer;
-use crate::findings::describe::access_class;
+use crate::findings::critical::Operation;
 use crate::findings::symbols::Symbols;
 use rashomon_event::{EventIndex, EventKind, Schedule, ThreadPath};
 use rashomon_explore::schedule::paths;
-use rashomon_explore::{Critical, Log, Minimised, Observation, Pending};
+use rashomon_explore::{Log, Minimised, Observation, Pending};
 use rashomon_trace::LoadedTrace;
 
 fn counted(count: usize, noun: &str) -> String {
@@ -40,32 +40,17 @@ fn event_of(loaded: &LoadedTrace, path: &ThreadPath, pending: &Pending) -> Optio
     trace.indices().find(wanted)
 }
 
-pub(super) fn critical_words<S: Symbols + ?Sized>(composer: &Composer<'_, S>, log: &Log, critical: &Critical) -> String {
-    let paths = paths(log);
-    let side = |(thread, pending): &(u32, Pending)| {
-        let path = paths.get(*thread as usize).cloned().unwrap_or_default();
-        match event_of(composer.loaded, &path, pending) {
-            Some(index) => {
-                let event = composer.loaded.trace.event(index);
-                let place =
-                    composer.describer.place_of(index).map(|frame| format!(" at {}", rashomon_report::text::frame_words(&frame)));
-                let action = match event.access() {
-                    Some(access) => {
-                        let touched = composer.describer.data(access.address, u64::from(access.size));
-                        format!("{} of {touched}", access_class(&access))
-                    }
-                    None => composer.describer.action(event),
-                };
-                format!("{}: {action}{}", path.words(), place.unwrap_or_default())
-            }
-            None => format!("{} after {} synchronisation events", path.words(), pending.ordinal),
-        }
-    };
-    format!(
-        "critical order: [{}] before [{}]; the other way round it does not fail",
-        side(&critical.first),
-        side(&critical.second)
-    )
+/// One side of the order that a failure needs.
+pub(super) fn operation<S: Symbols + ?Sized>(
+    composer: &Composer<'_, S>,
+    log: &Log,
+    (thread, pending): &(u32, Pending),
+) -> Operation {
+    let path = paths(log).get(*thread as usize).cloned().unwrap_or_default();
+    match event_of(composer.loaded, &path, pending) {
+        Some(index) => Operation::of_event(composer, index),
+        None => Operation::of_words(format!("{} after {} synchronisation events", path.words(), pending.ordinal)),
+    }
 }
 
 #[cfg(test)]

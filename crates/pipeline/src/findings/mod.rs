@@ -6,6 +6,7 @@ pub(crate) mod atomicity;
 pub mod binaries;
 pub mod compose;
 pub(crate) mod correlated;
+pub(crate) mod critical;
 pub mod declared;
 pub mod describe;
 pub mod failure;
