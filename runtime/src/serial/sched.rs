@@ -457,6 +457,12 @@ pub fn files_moved() {
     FILES_MOVED.store(1, Relaxed);
 }
 
+/// The calling thread's block is about to be gone. Under the lock, as the watchdog looks into the block of the turn's holder under
+/// it: that is not to end between two looks.
+pub fn leaves_block(thread: &Thread) {
+    LOCK.with(|| thread.leaves_block());
+}
+
 /// The holder of the turn is gone without a word: the program ended it by system call. Its block and stack are gone as well.
 /// Under [`LOCK`].
 pub fn vanished(thread: &Thread) {

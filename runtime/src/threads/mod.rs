@@ -164,7 +164,7 @@ pub unsafe fn detach(thread: &Thread) {
         }
         sys::unmap(table.cast(), filter::entries(thread.number.get()) * 16);
     }
-    thread.leaves_block();
+    sched::leaves_block(thread);
     thread.tree().with(tree::Tree::end);
     thread.contexts.with(Map::clear_and_free);
     thread.context_path.with(List::clear_and_free);
