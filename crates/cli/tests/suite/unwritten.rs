@@ -158,6 +158,7 @@ fn a_check_reports_it_and_predicts_nothing_from_what_is_missing() {
             assert_eq!(ended.out, "right\n", "{what}");
             let notes = place.json("report.json")["run"]["notes"].to_string();
             assert!(said.iter().all(|words| notes.contains(words)), "{what}: {notes}\n{ended}");
+            assert_eq!(place.json("report.json")["run"]["unexamined"]["recordings"], 1, "{what}: {ended}");
         }
     }
 }

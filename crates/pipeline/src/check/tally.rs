@@ -26,6 +26,8 @@ pub struct Tally {
     /// Processes of recordings that there was no time to load, and those of which not all was looked at.
     pub not_analysed: u64,
     pub cut_short: u64,
+    /// Those of whose end events are missing.
+    pub not_whole: u64,
     /// Something in a recording may have ordered more, or less, than is known: prediction keeps to what was recorded.
     pub keeps_to_recorded: bool,
     pub notes: Vec<String>,
@@ -39,7 +41,7 @@ impl Tally {
         Unexamined {
             suspicions: self.out_of_time + self.set_aside,
             pairs: self.not_interleaved,
-            recordings: self.not_analysed + self.cut_short,
+            recordings: self.not_analysed + self.cut_short + self.not_whole,
         }
     }
 
@@ -107,6 +109,9 @@ impl Tally {
     ) {
         self.events += loaded.trace.events.len() as u64;
         self.threads = self.threads.max(loaded.trace.threads.len() as u64);
+        let lacks =
+            |one: &Shortcoming| matches!(one, Shortcoming::Unwritten | Shortcoming::Damaged { .. } | Shortcoming::Lost { .. });
+        self.not_whole += u64::from(loaded.shortcomings.iter().any(lacks));
         let mut notes: Vec<String> = Vec::new();
         if !ended_blocked(loaded) {
             // Of a program that died the streams end where they are, and are whole up to there.
