@@ -8,7 +8,8 @@
 //! Each finding has marks, and a mark of one covers marks of others. They hold names of functions and objects only, as
 //! fingerprints do.
 //!
-//! Limits. A race on a heap block does not cover one of a free, though it may follow from it: that is worse. What is not known of a finding makes no mark. So a failure of which no order was found is of no other's cause.
+//! Limits. A race on a heap block does not cover one of a free, though it may follow from it: that is worse. What is not known of
+//! a finding makes no mark. So a failure of which no order was found is of no other's cause.
 
 use crate::fingerprint::{function_alone, hash, thing};
 use rashomon_event::finding::Origin;

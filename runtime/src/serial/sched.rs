@@ -457,8 +457,8 @@ pub fn files_moved() {
     FILES_MOVED.store(1, Relaxed);
 }
 
-/// The calling thread's block is about to be gone. Under the lock, as the watchdog looks into the block of the turn's holder under
-/// it: that is not to end between two looks.
+/// The calling thread's block is about to be gone. The watchdog looks into that of the turn's holder under the lock: it is not to
+/// end between two looks.
 pub fn leaves_block(thread: &Thread) {
     LOCK.with(|| thread.leaves_block());
 }
