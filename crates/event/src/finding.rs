@@ -149,7 +149,7 @@ pub struct Side {
     pub created_at: Vec<Frame>,
 }
 
-/// Two operations whose order decides whether the program fails: it does with the first one first.
+/// Two accesses to memory whose order decides whether the program fails: it does with the first one first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CriticalOrder {
     pub sides: [Side; 2],

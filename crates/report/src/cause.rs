@@ -89,10 +89,8 @@ fn of_pair(role: Role, sides: [&Side; 2], subject: &str) -> BTreeSet<Mark> {
     let mut functions = sides.map(|side| function(&side.stack));
     functions.sort();
     let [Some(one), Some(other)] = functions else { return BTreeSet::new() };
-    let block = subject.split_once("heap block").map(|(_, block)| format!("heap block{block}"));
-    // Without how far into it: where one byte of a block is used after its end, others are.
-    let object = block.as_ref().map(|block| block.rsplit_once(", ").filter(|(_, into)| into.ends_with(" into it")));
-    let object = thing(object.flatten().map_or(block.as_deref().unwrap_or(subject), |(block, _)| block));
+    let block = block_of(subject);
+    let object = thing(block.unwrap_or(subject));
     let pair = [one, other];
     let mut marks = BTreeSet::from([Mark { role, accesses: hash(&[&pair[..], &[object]].concat()) }]);
     if block.is_some() {
@@ -102,6 +100,13 @@ fn of_pair(role: Role, sides: [&Side; 2], subject: &str) -> BTreeSet<Mark> {
         }
     }
     marks
+}
+
+/// The heap block that a subject is about, without how far into it: where one byte is used after its end, others are.
+fn block_of(subject: &str) -> Option<&str> {
+    let block = &subject[subject.find("heap block")?..];
+    let inside = block.rsplit_once(", ").filter(|(_, into)| into.ends_with(" into it"));
+    Some(inside.map_or(block, |(block, _)| block))
 }
 
 /// Of the code that its user knows best; of constructors and destructors, who makes or ends the object: what is done with a block

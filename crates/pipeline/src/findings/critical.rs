@@ -7,7 +7,7 @@ use rashomon_event::finding::CriticalOrder;
 use rashomon_event::{Event, EventIndex, Finding, Side};
 
 /// How the note of a critical order begins.
-pub(crate) const CRITICAL: &str = "critical order: ";
+const CRITICAL: &str = "critical order: ";
 
 /// One of the two operations.
 pub(crate) struct Operation {
