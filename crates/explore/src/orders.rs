@@ -41,6 +41,8 @@ const UNORDERED_AT_MOST: u64 = 64;
 const MOST_OF_POS: usize = 2_000;
 /// Orders of one execution.
 const MOST_ORDERS: usize = 1 << 11;
+/// Steps that are looked at for a plan, about a second's worth: what they do not suffice for comes as it may.
+const MOST_LOOKED_AT: u64 = 1 << 23;
 /// Executions that plans are made from, and orders of an object that are gone on from.
 const MOST_KEPT: usize = 1 << 6;
 const MOST_ELITE: usize = 1 << 4;
@@ -124,6 +126,12 @@ fn hash_of_all<'o>(orders: impl Iterator<Item = (u64, &'o [u32])>) -> u64 {
 struct Planned {
     decided: Decided,
     orders: Vec<Order>,
+}
+
+impl Planned {
+    fn is_full(&self) -> bool {
+        self.orders.len() >= MOST_ORDERS || self.decided.looked_at() >= MOST_LOOKED_AT
+    }
 }
 
 fn sequence(events: &[Event]) -> Sequence {
@@ -236,6 +244,9 @@ impl Orders {
         let whole = self.is_long() && self.random.below(APART) != 0;
         let objects = self.in_turn(shape, whole);
         for &object in &objects {
+            if planned.is_full() {
+                break;
+            }
             self.avoid(shape, object, whole, &mut planned);
         }
         // Of an object that has few orders, all are soon seen: which of them come together matters then.
@@ -249,7 +260,7 @@ impl Orders {
                 self.put(shape, units.between(two[0], two[1]), whole, &mut planned);
             }
             drawn.push((object, units.sequence(&wanted)));
-            if planned.orders.len() >= MOST_ORDERS {
+            if planned.is_full() {
                 break;
             }
         }

@@ -8,6 +8,7 @@ use crate::log::{Log, Step};
 use crate::order_table::{Order, StepId};
 use rashomon_abi::exploration::NO_WAIT;
 use rashomon_abi::record::Op;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Steps of an object that counts as rarely touched.
@@ -290,6 +291,8 @@ impl Builder {
 pub struct Decided {
     /// By thread and index: where an edge leads.
     edges: HashMap<u32, BTreeMap<usize, Vec<(u32, usize)>>>,
+    /// Steps that were looked at to answer so far.
+    looked_at: Cell<u64>,
 }
 
 impl Decided {
@@ -297,11 +300,17 @@ impl Decided {
         self.edges.entry(from.0).or_default().entry(from.1).or_default().push(to);
     }
 
+    /// Steps that were looked at to answer so far: what the answers cost.
+    pub fn looked_at(&self) -> u64 {
+        self.looked_at.get()
+    }
+
     /// Of each thread the earliest step that comes behind this one in any case, if it is not this one.
     pub fn behind(&self, from: Place) -> HashMap<u32, usize> {
         let mut reached: HashMap<u32, usize> = HashMap::new();
         let mut open = vec![from];
         while let Some((thread, index)) = open.pop() {
+            self.looked_at.set(self.looked_at.get() + 1);
             let before = reached.get(&thread).copied().unwrap_or(usize::MAX);
             if index >= before {
                 continue;
