@@ -445,6 +445,9 @@ pub mod free {
     pub const AGAIN: u16 = 1;
 }
 
+/// Aux of `CondWaitBegin`, `CondSignal`, `CondBroadcast`, `CondDestroy`: it was destroyed, and not initialised since.
+pub const CONDITION_DESTROYED: u16 = 1;
+
 /// Aux of `SemaphoreInit` and `SemaphoreDestroy`.
 pub mod semaphore {
     /// Opened or closed by name. A process that opens a name twice has it at one address, until it is closed as often.

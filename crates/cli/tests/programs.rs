@@ -108,7 +108,7 @@ fn budget(program: &Program) -> &'static str {
 
 /// Programs whose bug only some recordings show get several, or as many as a check makes by itself; the others make do with one.
 fn recordings(program: &Program) -> &'static [&'static str] {
-    const WRONG_USES: [&str; 3] = ["use-after-free", "use-of-destroyed", "destroy-awaited"];
+    const WRONG_USES: [&str; 4] = ["use-after-free", "use-of-destroyed", "destroy-awaited", "lifetime-race"];
     let expects = |wanted: &[&str]| program.expect.iter().any(|expectation| wanted.contains(&expectation.as_str()));
     if expects(&WRONG_USES) {
         &[]

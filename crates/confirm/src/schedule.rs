@@ -241,8 +241,8 @@ impl<'a> Planner<'a> {
 
     fn expected_operation(&self, kind: &EventKind) -> Option<Op> {
         match kind {
-            // The operation is an atomic one.
-            EventKind::Acquire { lock, .. } | EventKind::Release { lock, .. } if self.trace.word_locks.contains_key(lock) => None,
+            // The operation is one on what the lock is made of.
+            EventKind::Acquire { lock, .. } | EventKind::Release { lock, .. } if self.trace.made_locks.contains_key(lock) => None,
             kind => expected_operation(kind),
         }
     }

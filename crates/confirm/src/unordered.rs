@@ -4,7 +4,7 @@
 //! Proven only where C++20's release sequences and C11's longer ones agree, and where the pair is found again in a
 //! re-execution (ISO/IEC 14882:2020 §6.9.2.2; ISO/IEC 9899:2011 §5.1.2.4).
 
-use rashomon_event::{Access, ContextId, EventIndex, SiteId, ThreadId, Trace};
+use rashomon_event::{Access, ContextId, Deadline, EventIndex, SiteId, ThreadId, Trace};
 use rashomon_order::shared_memory::MAX_GRANULES;
 use rashomon_order::{GRANULE, HappensBefore, Model};
 use rustc_hash::FxHashMap;
@@ -43,16 +43,18 @@ impl Seen {
 }
 
 /// Two executed, conflicting accesses of different threads at these places that nothing orders, by either rule; of all such pairs
-/// one whose later access comes first. One pass over the trace. `is_wanted`: whether a pair touches what is asked for.
+/// one whose later access comes first, if it is found in time. One pass over the trace. `is_wanted`: whether a pair touches what
+/// is asked for.
 pub fn unordered_pair(
     trace: &Trace,
     places: [CodeAddress<'_>; 2],
+    deadline: Deadline,
     mut is_wanted: impl FnMut(EventIndex, EventIndex) -> bool,
 ) -> Option<(EventIndex, EventIndex)> {
     let sites = places.map(|place| sites_at(trace, place));
     let mut orders = [Model::CPP20, Model::C11].map(|model| HappensBefore::new(trace, model));
     let mut seen: FxHashMap<u64, Vec<Seen>> = FxHashMap::default();
-    for (index, event) in trace.indices().zip(&trace.events) {
+    for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
         orders.iter_mut().for_each(|order| order.receive(index, event));
         let at = sites.each_ref().map(|sites| sites.contains(&event.site));
         if let Some(access) = event.access().filter(|_| at[0] || at[1]) {
@@ -67,7 +69,9 @@ pub fn unordered_pair(
                             .zip(earlier.times)
                             .all(|(order, time)| u64::from(order.clock(event.thread).knows(earlier.thread)) < time)
                 };
-                if let Some(earlier) = known.iter().filter(is_unordered).find(|earlier| is_wanted(earlier.index, index)) {
+                // To say what a pair touches takes longer than to find it, and there may be as many as there are accesses.
+                let mut is_wanted = |earlier: &&Seen| !deadline.is_over() && is_wanted(earlier.index, index);
+                if let Some(earlier) = known.iter().filter(is_unordered).find(&mut is_wanted) {
                     return Some((earlier.index, index));
                 }
                 let number = known.len();
@@ -129,7 +133,7 @@ mod tests {
                 event.site = SiteId(number as u32 % 3);
             }
             for (one, other) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)] {
-                let pair = unordered_pair(&trace, [("m", one), ("m", other)], |_, _| true);
+                let pair = unordered_pair(&trace, [("m", one), ("m", other)], Deadline::NEVER, |_, _| true);
                 let sites = [one, other].map(|offset| SiteId(offset as u32));
                 assert_eq!(pair.is_some(), has_pair(&trace, sites), "seed {seed}, places {one} and {other}");
                 if let Some((first, second)) = pair {

@@ -28,12 +28,14 @@ pub enum FindingKind {
     DestroyAwaited,
     /// A thread takes a lock that it holds and that cannot be taken twice.
     DoubleLock,
-    /// A lock is used after it was destroyed or its memory freed.
+    /// A lock or condition variable is used after it was destroyed or its memory freed.
     UseOfDestroyed,
     /// A thread ended that nobody joined or detached.
     ThreadLeak,
     /// Memory is used after it was freed; of online detection: with nothing that orders the two.
     UseAfterFree,
+    /// A lock, condition variable or barrier is used, and nothing orders that with its initialisation or its end.
+    LifetimeRace,
     /// A signal handler does what it must not.
     UnsafeInSignal,
     /// A lock is held where an annotation forbids it.
@@ -62,6 +64,7 @@ impl FindingKind {
             | Self::UseOfDestroyed
             | Self::ThreadLeak
             | Self::UseAfterFree
+            | Self::LifetimeRace
             | Self::UnsafeInSignal
             | Self::WrongContext => true,
         }

@@ -32,7 +32,7 @@ pub use path_text::{path_bytes, path_of, path_text};
 pub use provocation::{Descriptor, First, Provocation};
 pub use schedule::{CodePlace, Goal, KeptPlace, Landmark, ObjectName, Place, Position, Schedule, Surroundings, Turn};
 pub use trace::{
-    Context, Gap, LoopKind, LoopMark, Mode, ModuleInfo, Object, ObjectKind, PlainValue, ReadUse, Site, ThreadInfo, Trace,
-    WordLock,
+    Context, Gap, LoopKind, LoopMark, MadeLock, Mode, ModuleInfo, Object, ObjectKind, PlainValue, ReadUse, Site, ThreadInfo,
+    Trace,
 };
 pub use verdict::{Grade, Replays, Trial, Verdict};

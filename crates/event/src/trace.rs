@@ -147,20 +147,21 @@ pub struct Trace {
     pub atomic_values: bool,
     /// What plain accesses of at most eight bytes read and wrote, where that was recorded; sorted by event.
     pub plain_values: Vec<PlainValue>,
-    /// Locks that are made of an atomic word: what acquires and releases them is an atomic operation of the program.
-    pub word_locks: BTreeMap<Address, WordLock>,
+    /// Locks that the program has made of something else: what acquires and releases them are operations on that.
+    pub made_locks: BTreeMap<Address, MadeLock>,
     /// What depends on reads, where that is known; sorted by read. On any other all later events of its thread do.
     pub uses: Vec<ReadUse>,
     /// First event from which on a re-execution may differ, where known.
     pub not_reexecutable_from: Option<EventIndex>,
 }
 
-/// What a lock is that is made of an atomic word.
+/// What a lock is that is made of an atomic word, or of a semaphore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordLock {
+pub enum MadeLock {
     Mutex,
     /// For readers or one writer.
     RwLock,
+    Semaphore,
 }
 
 /// Values of a plain access, their low bytes first; `None`: not known.
@@ -228,7 +229,7 @@ impl Trace {
             complete: true,
             atomic_values: false,
             plain_values: Vec::new(),
-            word_locks: BTreeMap::new(),
+            made_locks: BTreeMap::new(),
             uses: Vec::new(),
             not_reexecutable_from: None,
         }

@@ -8,6 +8,7 @@ pub mod gaps;
 
 pub mod happens_before;
 pub mod history;
+pub mod lives;
 pub mod lock_graph;
 pub mod lockset;
 pub mod pairs;

@@ -97,9 +97,10 @@ pub const fn kind_name(kind: FindingKind) -> &'static str {
         FindingKind::DestroyLocked => "destruction of a locked lock",
         FindingKind::DestroyAwaited => "destruction of an awaited condition variable",
         FindingKind::DoubleLock => "double lock",
-        FindingKind::UseOfDestroyed => "use of a destroyed lock",
+        FindingKind::UseOfDestroyed => "use after destruction",
         FindingKind::ThreadLeak => "thread leak",
         FindingKind::UseAfterFree => "use after free",
+        FindingKind::LifetimeRace => "lifetime race",
         FindingKind::UnsafeInSignal => "unsafe in a signal handler",
         FindingKind::WrongContext => "lock held in the wrong context",
         FindingKind::NotSerialisable => "regions that are not serialisable",
@@ -112,6 +113,7 @@ fn counted_kind(count: u64, kind: FindingKind) -> String {
     match (kind, kind_name(kind).split_once(" of ")) {
         (FindingKind::Endless, _) => plural(count, "endless execution"),
         (FindingKind::UseAfterFree, _) => format!("{} after free", plural(count, "use")),
+        (FindingKind::UseOfDestroyed, _) => format!("{} after destruction", plural(count, "use")),
         (FindingKind::UnsafeInSignal, _) => format!("{} in a signal handler", plural(count, "unsafe call")),
         (FindingKind::WrongContext, _) => format!("{} held in the wrong context", plural(count, "lock")),
         (FindingKind::NotSerialisable, _) => format!("{} that are not serialisable", plural(count, "region")),
@@ -148,6 +150,9 @@ pub(crate) fn verdict_words(verdict: &Verdict) -> String {
 /// What a proof of this grade says, for who reads it the first time.
 const fn proof_words(kind: FindingKind, grade: Grade) -> &'static str {
     match grade {
+        Grade::Unordered if matches!(kind, FindingKind::LifetimeRace) => {
+            "both were executed and nothing orders them: the object may be used before its life begins, or when it is over"
+        }
         Grade::CoEnabled => "a forced execution stopped both threads right before these two accesses to the same bytes",
         Grade::Unordered => "both accesses were executed and nothing orders them under the rules of C++20 and of C11",
         Grade::Deadlocked => "an execution ended with these threads waiting for each other for ever",
@@ -171,7 +176,7 @@ const fn proof_words(kind: FindingKind, grade: Grade) -> &'static str {
                 "the recorded execution did it: what the other thread waits for is no more, and nobody can be sure to wake it"
             }
             FindingKind::DoubleLock => "the recorded execution did it: the lock is not recursive",
-            FindingKind::UseOfDestroyed => "the recorded execution did it: what lies there is no lock, and protects nothing",
+            FindingKind::UseOfDestroyed => "the recorded execution did it: what lies there protects nobody, and wakes nobody",
             FindingKind::ThreadLeak => {
                 "the recorded execution did it: what the system keeps of a thread is given back when it is joined or detached"
             }

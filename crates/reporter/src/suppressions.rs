@@ -143,9 +143,11 @@ const fn type_of(kind: Kind) -> Option<&'static str> {
 /// The type that suppresses such a finding. Failures are not suppressed: whoever expects them changes the test.
 const fn kind_of(kind: FindingKind) -> Option<&'static str> {
     Some(match kind {
-        FindingKind::DataRace | FindingKind::UseAfterFree | FindingKind::AtomicityViolation | FindingKind::NotSerialisable => {
-            "race"
-        }
+        FindingKind::DataRace
+        | FindingKind::UseAfterFree
+        | FindingKind::LifetimeRace
+        | FindingKind::AtomicityViolation
+        | FindingKind::NotSerialisable => "race",
         FindingKind::Deadlock | FindingKind::Stuck | FindingKind::Endless => "deadlock",
         FindingKind::UnlockNotHeld
         | FindingKind::DestroyLocked

@@ -3,7 +3,8 @@
 use crate::header::RunMode;
 use crate::identity::{SyncKind, kind_of, lock_kind_of};
 use crate::load::Loader;
-use crate::loaded::{BlockedRecord, Flow, GoalRecord, Shortcoming};
+use crate::loaded::{BlockedRecord, Flow, GoalRecord, LifeRecord, Shortcoming};
+use crate::misuse::Moment;
 use crate::stream::SyncRecord;
 use rashomon_abi::deep::loop_kind;
 use rashomon_abi::record::{self, Op, atomic_aux, lock_kind, sync_source};
@@ -198,6 +199,15 @@ impl Loader<'_> {
             Op::LockRequest => EventKind::Request { lock, mode },
             Op::Unlock | Op::UnlockShared => EventKind::Release { lock, mode },
             _ => EventKind::Acquire { lock, mode, may_wait: may_wait(sync) },
+        }
+    }
+
+    /// Notes it if an object begins or ends its life.
+    pub(crate) fn life(&mut self, at: usize, sync: &SyncRecord, moment: Moment) {
+        let begins = matches!(sync.op, Op::LockInit | Op::CondInit | Op::BarrierInit);
+        if begins || matches!(sync.op, Op::LockDestroy | Op::CondDestroy | Op::BarrierDestroy) {
+            let data = self.data(at, sync.object);
+            self.lives.push(LifeRecord { data, begins, at: moment });
         }
     }
 

@@ -45,7 +45,9 @@ pub use dump::DumpOptions;
 pub use error::{ControlError, TraceError};
 pub use header::{Divergence, DivergenceKind, Origin, RunHeader, RunMode, RunOutcome, RunState};
 pub use identity::{SyncKind, SyncObject, SyncObjects};
-pub use loaded::{BlockedRecord, Flow, FlowRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LoadedTrace, Shortcoming};
+pub use loaded::{
+    BlockedRecord, Flow, FlowRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LifeRecord, LoadedTrace, Shortcoming,
+};
 pub use misuse::{Misuse, MisuseRecord, Moment};
 pub use normalise::Names;
 pub use notes::RunNotes;

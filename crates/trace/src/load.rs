@@ -17,7 +17,9 @@ use crate::gaps::Gaps;
 use crate::header::{RunMode, RunState};
 use crate::identity::Identities;
 use crate::intern::{Contexts, Sites};
-use crate::loaded::{BlockedRecord, Flow, FlowRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LoadedTrace, Shortcoming};
+use crate::loaded::{
+    BlockedRecord, Flow, FlowRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LifeRecord, LoadedTrace, Shortcoming,
+};
 use crate::misuse::{Misuses, Moment};
 use crate::recording::Recording;
 use crate::space::{LastHits, Space};
@@ -126,6 +128,7 @@ pub(crate) struct Loader<'a> {
     pub(crate) last_signal: FxHashMap<u64, EventIndex>,
     pub(crate) shortcomings: Vec<Shortcoming>,
     misuses: Misuses,
+    pub(crate) lives: Vec<LifeRecord>,
     not_reexecutable_from: Option<EventIndex>,
     input: Option<InputRecord>,
     frames: Vec<FrameRecord>,
@@ -179,6 +182,7 @@ impl<'a> Loader<'a> {
             last_signal: FxHashMap::default(),
             shortcomings: Vec::new(),
             misuses: Misuses::new(recording.header.mode == RunMode::Serial),
+            lives: Vec::new(),
             not_reexecutable_from: None,
             input: None,
             frames: Vec::new(),
@@ -404,7 +408,9 @@ impl<'a> Loader<'a> {
         }
         let found = self.misuses.count();
         let before = EventIndex(self.events.len() as u32);
-        self.misuses.step(sync, Moment { thread, site, context, before });
+        let moment = Moment { thread, site, context, before };
+        self.misuses.step(sync, moment);
+        self.life(at, sync, moment);
         for record in self.misuses.since(found) {
             let data = self.space.translate(&mut self.cursors[at].hits, record.object.0, 1);
             record.object = self.identities.known(data);
@@ -454,7 +460,7 @@ impl<'a> Loader<'a> {
             loops: self.loops,
             atomic_values: true,
             plain_values: self.values.finish(),
-            word_locks: BTreeMap::new(),
+            made_locks: BTreeMap::new(),
             uses: Vec::new(),
             not_reexecutable_from: self.not_reexecutable_from,
         };
@@ -468,6 +474,7 @@ impl<'a> Loader<'a> {
             goals: self.goals,
             blocked: self.blocked,
             misuses,
+            lives: self.lives,
             sync_objects: self.identities.into_objects(),
             input: self.input,
             frames: self.frames,

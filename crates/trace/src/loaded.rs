@@ -3,7 +3,7 @@
 use crate::chunks::FaultKind;
 use crate::header::RunHeader;
 use crate::identity::SyncObjects;
-use crate::misuse::MisuseRecord;
+use crate::misuse::{MisuseRecord, Moment};
 use crate::turns::HandoverLog;
 use rashomon_abi::record::{Op, input};
 use rashomon_event::{AccessClass, Address, ContextId, EventIndex, SiteId, ThreadId, Trace};
@@ -99,6 +99,15 @@ pub struct FrameRecord {
     pub stack_pointer: u64,
 }
 
+/// Where a synchronisation object, other than a semaphore, is initialised or destroyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LifeRecord {
+    /// The address of its bytes.
+    pub data: Address,
+    pub begins: bool,
+    pub at: Moment,
+}
+
 /// Which way control goes in a function that the compiler's plugin has instrumented (`rashomon_abi::deep`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRecord {
@@ -137,6 +146,8 @@ pub struct LoadedTrace {
     pub blocked: Vec<BlockedRecord>,
     /// Wrong uses of locks and threads, in order.
     pub misuses: Vec<MisuseRecord>,
+    /// In the order of the trace.
+    pub lives: Vec<LifeRecord>,
     pub sync_objects: SyncObjects,
     pub input: Option<InputRecord>,
     pub frames: Vec<FrameRecord>,

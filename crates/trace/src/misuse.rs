@@ -5,13 +5,14 @@
 //! initialised again: what follows is a consequence. Locks of other kinds (`flockfile`, annotations) have rules of their own and
 //! are left alone.
 //!
-//! Limits. That a mutex was destroyed is known by the system refusing it afterwards: one that was given its static initialiser
-//! again is a new one. Rwlocks and spin locks are not refused, so of them only uses in freed memory are found. A thread that
-//! takes a mutex which it holds, and is not told so, deadlocks; that is found as such.
+//! Limits. That a mutex was destroyed is known by the system refusing it afterwards, and a condition variable by what the system
+//! leaves in it: one that was given its static initialiser again is a new one. Rwlocks and spin locks show nothing, so of them
+//! only uses in freed memory are found. A thread that takes a mutex which it holds, and is not told so, deadlocks; that is found
+//! as such.
 
 use crate::conditions::Conditions;
 use crate::stream::SyncRecord;
-use rashomon_abi::record::{Op, free, lock_kind, thread_create};
+use rashomon_abi::record::{CONDITION_DESTROYED, Op, free, lock_kind, thread_create};
 use rashomon_event::{Address, ContextId, EventIndex, SiteId, ThreadId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -29,12 +30,18 @@ pub enum Misuse {
     DestroyAwaited,
     /// A thread takes a lock that it holds and that cannot be taken twice; it was told so.
     DoubleLock,
-    /// A lock is used after it was destroyed or its memory freed.
+    /// A lock or condition variable is used after it was destroyed or its memory freed.
     UseOfDestroyed,
     /// A thread ended that nobody joined or detached.
     ThreadLeak,
     /// Memory is used after it was freed ([`crate::freed`]).
     UseAfterFree,
+    /// A lock, condition variable or barrier is used, and nothing orders that with where it is initialised. This one and the next
+    /// two follow from the order of the trace: loading it does not tell them.
+    RacesWithInit,
+    RacesWithDestroy,
+    /// The same of where its memory is freed.
+    RacesWithFree,
 }
 
 /// Where a thread was.
@@ -67,6 +74,7 @@ struct Holder {
     at: Moment,
 }
 
+/// Of a condition variable: all but the holders.
 #[derive(Debug, Default)]
 struct Lock {
     holders: Vec<Holder>,
@@ -149,6 +157,10 @@ impl Misuses {
         if matches!(sync.op, Op::Lock | Op::LockInit) {
             self.lock(sync.object).refuses = sync.aux & lock_kind::REFUSES != 0;
         }
+        let destroyed = sync.aux & CONDITION_DESTROYED != 0;
+        if matches!(sync.op, Op::CondWaitBegin | Op::CondSignal | Op::CondBroadcast | Op::CondDestroy) {
+            self.condition_used(sync.object, destroyed, at);
+        }
         match sync.op {
             Op::Lock => self.acquired(sync.object, false, is_other, at),
             Op::LockShared => self.acquired(sync.object, true, is_other, at),
@@ -162,6 +174,10 @@ impl Misuses {
                 self.locks.insert(sync.object, Lock { passed_over: is_other, refuses, ..Lock::default() });
             }
             Op::LockDestroy => self.destroyed(sync.object, at),
+            Op::CondInit => {
+                self.locks.insert(sync.object, Lock::default());
+            }
+            Op::CondDestroy => self.lock(sync.object).gone = Some(Gone { at, freed: false }),
             Op::Allocate => {
                 let bytes = argument(0).saturating_add(argument(2));
                 self.blocks.insert(sync.object, bytes);
@@ -252,6 +268,15 @@ impl Misuses {
         match (lock.gone, lock.taken()) {
             (Some(gone), _) => self.say(Misuse::UseOfDestroyed, machine, at, Some(gone.at)),
             (None, taken) => self.say(Misuse::UnlockNotHeld, machine, at, taken),
+        }
+    }
+
+    /// An operation on a condition variable. `destroyed`: nobody initialised it since it was destroyed.
+    fn condition_used(&mut self, machine: u64, destroyed: bool, at: Moment) {
+        match self.lock(machine).gone {
+            Some(gone) if gone.freed || destroyed => self.say(Misuse::UseOfDestroyed, machine, at, Some(gone.at)),
+            Some(_) => *self.lock(machine) = Lock::default(),
+            None => {}
         }
     }
 

@@ -349,7 +349,17 @@ mod tests {
         let loops: Vec<&Subject> =
             all.iter().filter(|one| one.name.starts_with("loop/") || one.name.starts_with("correlated/")).collect();
         assert!(loops.len() >= 26 && loops.len().is_multiple_of(2));
-        let known = ["data-race", "deadlock", "stuck", "endless", "failure", "use-after-free", "atomicity-violation"];
+        let known = [
+            "data-race",
+            "deadlock",
+            "stuck",
+            "endless",
+            "failure",
+            "use-after-free",
+            "use-of-destroyed",
+            "lifetime-race",
+            "atomicity-violation",
+        ];
         let kinds = loops.iter().filter_map(|one| match &one.wanted {
             Wanted::OneOf(kinds) => Some(kinds),
             _ => None,

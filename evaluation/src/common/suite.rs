@@ -117,7 +117,8 @@ impl Program {
 
     /// Whether some schedule has a data race.
     pub fn is_racy(&self) -> bool {
-        let is_misuse = |finding: &str| matches!(finding, "use-after-free" | "use-of-destroyed" | "destroy-awaited");
+        let is_misuse =
+            |finding: &str| matches!(finding, "use-after-free" | "use-of-destroyed" | "destroy-awaited" | "lifetime-race");
         let told_by_accesses = |finding: &String| finding.starts_with("race ") || is_misuse(finding);
         self.expect.iter().chain(&self.allow).any(told_by_accesses)
     }

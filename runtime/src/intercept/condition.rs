@@ -19,12 +19,18 @@ use crate::system::thread::Runtime;
 use crate::system::tls::caller;
 use crate::system::{config, mappings};
 use core::ffi::c_int;
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{CONDITION_DESTROYED, Op};
 
 /// The part of glibc's `pthread_cond_t` that tells its clock: bit 1 of `__wrefs`.
 fn clock_of(condition: *mut u8) -> c_int {
     // SAFETY: the program's own condition variable, of 48 bytes.
     if unsafe { *condition.add(36) } & 2 != 0 { MONOTONIC } else { REALTIME }
+}
+
+/// Aux of its operations. glibc marks a destroyed condition variable by bit 2 of the same field, which every initialiser clears.
+fn aux_of(condition: *mut u8) -> u16 {
+    // SAFETY: as above.
+    if unsafe { *condition.add(36) } & 4 != 0 { CONDITION_DESTROYED } else { 0 }
 }
 
 /// Other processes may wait there: bit 0 of the same field.
@@ -87,7 +93,7 @@ fn wait_until(
     explore::concerns(thread, mutex as u64);
     sched::point(&runtime, Op::CondWaitBegin, condition as u64, site);
     drop_hold(thread, mutex as u64);
-    recorder::sync(thread, Op::CondWaitBegin, condition as u64, 0, site, &[mutex as u64]);
+    recorder::sync(thread, Op::CondWaitBegin, condition as u64, aux_of(condition), site, &[mutex as u64]);
     if config::gating() && !is_shared(condition) {
         let real = |stand, time: &[i64; 2]| with_cleanup(condition, mutex, (site, Own::of(condition)), || real(stand, time));
         return gated_wait::wait(&runtime, (condition, mutex), limit, site, real);
@@ -168,7 +174,7 @@ unsafe extern "C" fn clockwait(condition: *mut u8, mutex: *mut Mutex, clock: c_i
 fn notify(condition: *mut u8, op: Op, count: usize, site: u64, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     sched::point(&runtime, op, condition as u64, site);
-    let sequence = recorder::sync(runtime.thread(), op, condition as u64, 0, site, &[]);
+    let sequence = recorder::sync(runtime.thread(), op, condition as u64, aux_of(condition), site, &[]);
     if config::gating() && !is_shared(condition) {
         return gated_wait::signal(condition, real);
     }
@@ -203,7 +209,7 @@ pub unsafe extern "C" fn init(condition: *mut u8, attributes: *const u8) -> c_in
 
 pub unsafe extern "C" fn destroy(condition: *mut u8) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
-        recorder::sync(runtime.thread(), Op::CondDestroy, condition as u64, 0, caller(), &[]);
+        recorder::sync(runtime.thread(), Op::CondDestroy, condition as u64, aux_of(condition), caller(), &[]);
     }
     // SAFETY: as above.
     unsafe { real!("GLIBC_2.3.2" fn pthread_cond_destroy(*mut u8) -> c_int)(condition) }

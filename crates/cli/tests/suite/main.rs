@@ -44,6 +44,7 @@ mod hand_over;
 mod harm;
 mod left_behind;
 mod libraries;
+mod lifetimes;
 mod locals;
 mod lost_accesses;
 mod manual;

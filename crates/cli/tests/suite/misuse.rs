@@ -10,6 +10,7 @@ const HEAD: &str = "#define _GNU_SOURCE
 #include <stdlib.h>
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t w = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static void *nothing(void *unused) { return 0; }
 static void *unlocks(void *unused) { pthread_mutex_unlock(&m); return 0; }
 static void *takes(void *unused) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); return 0; }
@@ -126,22 +127,19 @@ fn what_a_checking_mutex_refuses_is_suspected() {
 #[test]
 fn a_destroyed_mutex_used() {
     let body = "pthread_mutex_destroy(&m);\npthread_mutex_lock(&m);";
-    finds(body, "use-of-destroyed", "use of a destroyed lock", "mutex m", &[1, 0]);
+    finds(body, "use-of-destroyed", "use after destruction", "mutex m", &[1, 0]);
     finds(
         "pthread_mutex_destroy(&m);\npthread_mutex_unlock(&m);",
         "use-of-destroyed",
-        "use of a destroyed lock",
+        "use after destruction",
         "mutex m",
         &[1, 0],
     );
 }
 
-#[test]
-fn a_freed_lock_used() {
-    // Behind what an allocator writes into free blocks: the lock looks as it did.
-    let body =
-        "struct { char before[256]; pthread_rwlock_t lock; } *s = malloc(sizeof *s);\npthread_rwlock_init(&s->lock, 0);\nfree(s);
-pthread_rwlock_rdlock(&s->lock);";
+/// What lies behind what an allocator writes into free blocks looks as it did. It is freed in the third line, used in the fourth.
+#[track_caller]
+fn is_used_when_freed(body: &str) {
     let (code, text, found) = report(body, "random");
     assert_eq!(code, 66, "{text}");
     assert_eq!(
@@ -149,6 +147,29 @@ pthread_rwlock_rdlock(&s->lock);";
         [("use-of-destroyed", &[3, 2][..])],
         "{text}"
     );
+}
+
+#[test]
+fn a_freed_lock_used() {
+    let body =
+        "struct { char before[256]; pthread_rwlock_t lock; } *s = malloc(sizeof *s);\npthread_rwlock_init(&s->lock, 0);\nfree(s);
+pthread_rwlock_rdlock(&s->lock);";
+    is_used_when_freed(body);
+}
+
+#[test]
+fn a_destroyed_condition_variable_used() {
+    let finds = |body: &str| finds(body, "use-of-destroyed", "use after destruction", "condition variable c", &[1, 0]);
+    finds("pthread_cond_destroy(&c);\npthread_cond_signal(&c);");
+    finds("pthread_cond_destroy(&c);\npthread_cond_broadcast(&c);");
+    finds("pthread_cond_destroy(&c);\npthread_cond_destroy(&c);");
+}
+
+#[test]
+fn a_freed_condition_variable_used() {
+    let body = "struct { char before[256]; pthread_cond_t c; } *s = calloc(1, sizeof *s);\npthread_cond_init(&s->c, 0);\nfree(s);
+pthread_cond_signal(&s->c);";
+    is_used_when_freed(body);
 }
 
 #[test]
@@ -187,8 +208,15 @@ pthread_join(start(takes), 0);
 for (int i = 0; i < 100; i++) { pthread_mutex_t *l = malloc(sizeof *l); pthread_mutex_init(l, 0); pthread_mutex_lock(l); \
     pthread_mutex_unlock(l); pthread_mutex_destroy(l); free(l); }
 pthread_rwlock_wrlock(&w); pthread_rwlock_unlock(&w);
-pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 struct timespec now = {0, 0};
-pthread_mutex_lock(&m); pthread_cond_timedwait(&c, &m, &now); pthread_mutex_unlock(&m);",
+pthread_mutex_lock(&m); pthread_cond_timedwait(&c, &m, &now); pthread_mutex_unlock(&m);
+pthread_cond_destroy(&c);
+c = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+pthread_cond_signal(&c);
+pthread_cond_destroy(&c);
+pthread_cond_init(&c, 0);
+pthread_cond_broadcast(&c);
+for (int i = 0; i < 9; i++) { pthread_cond_t *l = malloc(sizeof *l); pthread_cond_init(l, 0); pthread_cond_signal(l); \
+    pthread_cond_destroy(l); free(l); }",
     );
 }

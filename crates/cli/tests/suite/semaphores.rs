@@ -74,3 +74,36 @@ fn opened_twice_it_is_one() {
     assert!(races(&open.replace("COUNT", "2")));
     assert!(!races(&open.replace("COUNT", "1")));
 }
+
+/// One recording, in which the first thread's section comes before the second's. What lies outside of them races in the other
+/// order alone.
+const USED_AS_LOCK: &str = "#include <pthread.h>
+#include <semaphore.h>
+static sem_t lock;
+static int outside, inside;
+static void *one(void *p) { outside = 1; sem_wait(&lock); inside++; sem_post(&lock); return p; }
+static void *other(void *p) { sem_wait(&lock); inside++; sem_post(&lock); outside = 2; return p; }
+int main(void) {
+    pthread_t first, second;
+    sem_init(&lock, 0, 1);
+    pthread_create(&first, 0, one, 0);
+    pthread_create(&second, 0, other, 0);
+    pthread_join(first, 0);
+    pthread_join(second, 0);
+    return outside < 0;
+}
+";
+
+#[test]
+fn used_as_a_lock_it_is_one() {
+    let place = Place::new();
+    let check = ["check", "--policy", "run-to-block", "--recordings", "1", "--engines", "force", "--", "./program"];
+    place.compile("program", USED_AS_LOCK);
+    let ended = place.rashomon(&check).expect(66, &["data race (proven, co-enabled)", "global outside (4 bytes)"]);
+    assert!(!ended.err.contains("inside"), "{}", ended.err);
+    // Who has to be told does not take it first.
+    let handed_over = USED_AS_LOCK.replace("sem_init(&lock, 0, 1)", "sem_init(&lock, 0, 0)");
+    let handed_over = handed_over.replacen("sem_wait(&lock); inside++;", "inside++;", 1);
+    place.compile("program", &handed_over);
+    place.rashomon(&check).expect(0, &[]);
+}

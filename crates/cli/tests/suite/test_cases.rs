@@ -164,17 +164,21 @@ fn a_gate_for_each_test_of_a_library_under_pytest() {
     if !version.is_ok_and(|said| said.status.success()) {
         return skipped("Debian's pytest is not installed");
     }
-    place.write("counts.c", LIBRARY);
-    place.rashomon(&["cc", "-g", "-O1", "-shared", "-fPIC", "-pthread", "-o", "libcounts.so", "counts.c"]).expect(0, &[]);
-    std::fs::create_dir(place.path("tests")).unwrap();
-    place.write("tests/test_counts.py", TESTS);
+    // Python lists the folder that it is started in. What is written there meanwhile makes a replay another execution.
+    place.write("library/counts.c", LIBRARY);
+    place.write("library/tests/test_counts.py", TESTS);
+    let rashomon = |arguments: &[&str]| {
+        let mut tool = place.tool(arguments);
+        tool.current_dir(place.path("library"));
+        place.run(tool)
+    };
+    rashomon(&["cc", "-g", "-O1", "-shared", "-fPIC", "-pthread", "-o", "libcounts.so", "counts.c"]).expect(0, &[]);
     let program = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"];
-    place.rashomon(&[&["check", "--"], &program[..]].concat()).expect(125, &["not instrumented", "--preload"]);
+    rashomon(&[&["check", "--"], &program[..]].concat()).expect(125, &["not instrumented", "--preload"]);
     let line = ["check", "--preload", "--per-test-case", "--recordings", "1", "--engines", "force,provoke"];
-    let reports = ["--report", "junit=r.xml", "--json", "r.json", "--"];
-    place
-        .rashomon(&[&line, &reports[..], &program[..]].concat())
-        .expect(66, &["shown by test case tests/test_counts.py::test_hit"]);
+    let reports = ["--report", "junit=../r.xml", "--json", "../r.json", "--"];
+    let shown = "shown by test case tests/test_counts.py::test_hit";
+    rashomon(&[&line, &reports[..], &program[..]].concat()).expect(66, &[shown]);
     let junit = std::fs::read_to_string(place.path("r.xml")).unwrap();
     assert!(junit.contains("<testsuites tests=\"2\" failures=\"1\""), "{junit}");
     assert!(junit.contains("classname=\"tests.test_counts\" name=\"test_hit\">"), "{junit}");
@@ -182,7 +186,7 @@ fn a_gate_for_each_test_of_a_library_under_pytest() {
     // The store says that the runtime is there before Python is.
     let report = place.json("r.json");
     let (store, id) = (&report["run"]["test_cases"][0]["store"], &report["run"]["test_cases"][0]["findings"][0]);
-    place.rashomon(&["replay", "--store", store.as_str().unwrap(), id.as_str().unwrap()]).expect(0, &[]);
+    rashomon(&["replay", "--store", store.as_str().unwrap(), id.as_str().unwrap()]).expect(0, &[]);
 }
 
 #[test]

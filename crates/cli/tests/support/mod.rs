@@ -122,7 +122,12 @@ pub fn summarise(finding: &Value, source: &Path) -> String {
         "data-race" => format!("race {lines} {}", finding["grade"].as_str().unwrap_or("?")),
         "deadlock" => format!("deadlock {lines}"),
         "failure" => format!("failure {}", finding["grade"].as_str().unwrap_or("?")),
-        kind @ ("endless" | "use-after-free" | "use-of-destroyed" | "destroy-awaited" | "atomicity-violation") => kind.to_owned(),
+        kind @ ("endless"
+        | "use-after-free"
+        | "use-of-destroyed"
+        | "destroy-awaited"
+        | "lifetime-race"
+        | "atomicity-violation") => kind.to_owned(),
         _ => "stuck".to_owned(),
     }
 }

@@ -10,20 +10,29 @@ pub mod gaps;
 pub mod imported;
 pub mod libraries;
 pub mod linear;
+pub(crate) mod lives;
 pub mod model;
 pub mod modules;
 pub(crate) mod reach;
 pub mod selection;
+mod semaphore_locks;
 pub mod sources;
 pub mod timed;
 pub mod traces;
-pub mod word_locks;
+pub(crate) mod word_locks;
 
 use rashomon_event::{Candidate, Deadline, Trace, Witness};
 pub use rashomon_predict::Engine;
 use rashomon_predict::{Options, Prediction, Statistics, Wanted, predict_and_ask};
+use rashomon_trace::LoadedTrace;
 use rashomon_witness::Checker;
 use std::cell::LazyCell;
+
+/// What the program uses as locks, as locks: words of Rust's standard library, and semaphores.
+pub fn recognise_locks(loaded: &mut LoadedTrace) {
+    word_locks::recognise(loaded);
+    semaphore_locks::recognise(&mut loaded.trace);
+}
 
 /// A candidate, and what is known of other schedules that show it.
 pub struct Analysed {

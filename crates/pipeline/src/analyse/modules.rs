@@ -8,7 +8,7 @@ use crate::findings::assembly;
 use crate::findings::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_abi::unserved;
-use rashomon_event::{Trace, path_of};
+use rashomon_event::{Finding, Trace, path_of};
 use rashomon_trace::LoadedTrace;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -79,6 +79,15 @@ impl Unseen {
     /// Everything, in words.
     pub fn all(&self) -> impl Iterator<Item = &String> {
         self.libraries.iter().chain(&self.standard).chain(&self.functions).chain(&self.assembly)
+    }
+
+    /// Says of a finding that it may be no race, if anything is unseen.
+    pub(crate) fn doubts(&self, finding: &mut Finding) {
+        if !self.is_empty() {
+            let all: Vec<&str> = self.all().map(String::as_str).collect();
+            finding.notes.push(format!("what is not seen may have ordered the accesses: {}", all.join(", ")));
+            finding.unseen.clone_from(&self.libraries);
+        }
     }
 }
 

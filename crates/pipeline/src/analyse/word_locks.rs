@@ -18,8 +18,8 @@ use crate::findings::rust::is_from_rust;
 use rashomon_abi::record::Op;
 use rashomon_event::library::is_library;
 use rashomon_event::{
-    Address, AtomicOp, ContextId, Event, EventIndex, EventKind, Frame, LockMode, MemoryOrder, OtherOp, SiteId, ThreadId, Trace,
-    WordLock,
+    Address, AtomicOp, ContextId, Event, EventIndex, EventKind, Frame, LockMode, MadeLock, MemoryOrder, OtherOp, SiteId,
+    ThreadId, Trace,
 };
 use rashomon_symbolize::Symbolizer;
 use rashomon_trace::{BlockedRecord, LoadedTrace, RunOutcome};
@@ -38,7 +38,7 @@ const READERS: u64 = (1 << 30) - 1;
 /// Which lock's code an operation was made by, and whether that waits for the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Maker {
-    kind: WordLock,
+    kind: MadeLock,
     may_wait: bool,
 }
 
@@ -74,7 +74,7 @@ impl Last {
 /// Whether blocked threads wait for locks of each other that are made of words.
 pub fn is_cycle(loaded: &LoadedTrace) -> bool {
     let blocked = &loaded.blocked;
-    let of_words = |record: &BlockedRecord| loaded.trace.word_locks.contains_key(&record.object) && record.holder.is_some();
+    let of_words = |record: &BlockedRecord| loaded.trace.made_locks.contains_key(&record.object) && record.holder.is_some();
     !blocked.is_empty() && blocked.iter().all(of_words)
 }
 
@@ -177,8 +177,8 @@ fn maker_of(frame: &Frame) -> Option<Maker> {
         return None;
     }
     let kind = match name {
-        name if name.contains("Mutex>::") || name.contains("Mutex::") => WordLock::Mutex,
-        name if name.contains("RwLock>::") || name.contains("RwLock::") => WordLock::RwLock,
+        name if name.contains("Mutex>::") || name.contains("Mutex::") => MadeLock::Mutex,
+        name if name.contains("RwLock>::") || name.contains("RwLock::") => MadeLock::RwLock,
         _ => return None,
     };
     Some(Maker { kind, may_wait: !name.contains("::try_") })
@@ -194,7 +194,7 @@ enum Step {
 
 /// A word, while the trace goes by.
 struct Word {
-    kind: WordLock,
+    kind: MadeLock,
     size: u32,
     value: u64,
     writer: Option<ThreadId>,
@@ -205,7 +205,7 @@ struct Word {
 }
 
 impl Word {
-    fn new(kind: WordLock, size: u32) -> Self {
+    fn new(kind: MadeLock, size: u32) -> Self {
         Self { kind, size, value: 0, writer: None, readers: Vec::new(), steps: Vec::new(), used: false }
     }
 
@@ -222,8 +222,9 @@ impl Word {
     fn writes(&mut self, thread: ThreadId, value: u64, order: MemoryOrder, maker: Maker) -> Option<Step> {
         let old = std::mem::replace(&mut self.value, value);
         match self.kind {
-            WordLock::Mutex => self.mutex(thread, (old, value), order, maker.may_wait),
-            WordLock::RwLock => self.rwlock(thread, (old & READERS, value & READERS), order, maker.may_wait),
+            MadeLock::Mutex => self.mutex(thread, (old, value), order, maker.may_wait),
+            MadeLock::Semaphore => None,
+            MadeLock::RwLock => self.rwlock(thread, (old & READERS, value & READERS), order, maker.may_wait),
         }
     }
 
@@ -298,7 +299,7 @@ fn recognise_with(trace: &mut Trace, maker: impl Fn(&Trace, &Event) -> Option<Ma
     for (address, word) in words {
         let Some(word) = word.filter(|word| word.used) else { continue };
         last.holders.insert(address, word.writer.into_iter().chain(word.readers).collect());
-        trace.word_locks.insert(address, word.kind);
+        trace.made_locks.insert(address, word.kind);
         for (index, step) in word.steps {
             let event = &mut trace.events[index.index()];
             let latest = tries.entry(event.thread).or_insert((index, address, false));

@@ -354,6 +354,22 @@ pub(crate) fn proven_otherwise(findings: &[Finding]) -> Vec<FindingId> {
     again.map(|finding| finding.id.clone()).collect()
 }
 
+/// Lifetime races at two places that a proven finding of another kind has: a use that came too late says more than one that may.
+pub(crate) fn told_by_worse(findings: &[Finding]) -> Vec<FindingId> {
+    let places = |finding: &Finding| -> Option<[(String, u64); 2]> {
+        let [first, second] = finding.sides.as_slice() else { return None };
+        let place = |side: &Side| side.stack.first().map(|frame| (frame.module.clone(), frame.offset));
+        let mut places = [place(first)?, place(second)?];
+        places.sort_unstable();
+        Some(places)
+    };
+    let (lifetimes, others): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| finding.kind == FindingKind::LifetimeRace);
+    let worse: BTreeSet<_> =
+        others.into_iter().filter(|finding| is_proven(finding) && finding.kind.is_misuse()).filter_map(places).collect();
+    let told = lifetimes.into_iter().filter(|finding| places(finding).is_some_and(|places| worse.contains(&places)));
+    told.map(|finding| finding.id.clone()).collect()
+}
+
 /// Whether forcing could still decide it.
 pub(crate) fn is_open(lead: &Lead) -> bool {
     (lead.finding.schedule.is_some() || lead.exit.is_some()) && !is_proven(&lead.finding)

@@ -1,7 +1,7 @@
 //! Forcing one finding: `co-enabled` or `deadlocked` by its schedule, else `unordered` by the recorded one.
 
 use crate::analyse::modules::Unseen;
-use crate::analyse::word_locks;
+use crate::analyse::recognise_locks;
 use crate::check::known::{Known, Replayed};
 use crate::error::PipelineError;
 use crate::findings::atomicity::sources_of;
@@ -33,14 +33,14 @@ pub struct Prover<'a, S: ?Sized> {
 
 pub(crate) fn load_until(session: &Path, deadline: Deadline) -> Result<LoadedTrace, PipelineError> {
     let mut loaded = Recording::open(session)?.load_until(deadline)?;
-    word_locks::recognise(&mut loaded);
+    recognise_locks(&mut loaded);
     Ok(loaded)
 }
 
-/// With locks that are made of words as such.
+/// With what the program uses as locks as such.
 pub fn load(session: &Path) -> Result<LoadedTrace, PipelineError> {
     let mut loaded = Recording::open(session)?.load()?;
-    word_locks::recognise(&mut loaded);
+    recognise_locks(&mut loaded);
     Ok(loaded)
 }
 
@@ -108,6 +108,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             | FindingKind::UseOfDestroyed
             | FindingKind::ThreadLeak
             | FindingKind::UseAfterFree
+            | FindingKind::LifetimeRace
             | FindingKind::UnsafeInSignal
             | FindingKind::WrongContext
             | FindingKind::NotSerialisable
@@ -146,7 +147,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             let narrow = known.narrowed(recorded);
             let schedule = narrow.as_ref().unwrap_or(recorded);
             let Some(loaded) = self.replayed(schedule, known, number as usize, session)? else {
-                may_have_ordered(finding, &known.unseen);
+                known.unseen.doubts(finding);
                 return Ok(false);
             };
             if self.shows_unordered(finding, loaded.get(known), (recorded, &places), number == 0) {
@@ -158,7 +159,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                 return Ok(false);
             }
             let Some(whole) = self.replay(recorded, known, session)? else {
-                may_have_ordered(finding, &known.unseen);
+                known.unseen.doubts(finding);
                 return Ok(false);
             };
             if !self.shows_unordered(finding, &whole, (recorded, &places), number == 0) {
@@ -209,7 +210,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         tells: bool,
     ) -> bool {
         let composer = Composer::new(loaded, self.symbols, recorded.quantum);
-        let Some((first, second)) = unordered_again(&composer, finding, places) else { return false };
+        let Some((first, second)) = unordered_again(&composer, finding, places, self.forcing.deadline) else { return false };
         if tells {
             finding.sides = [first, second].map(|event| composer.describer.side_before(event)).to_vec();
             finding.subject = composer.subject_of_pair(first, second).unwrap_or_else(|| finding.subject.clone());
@@ -318,9 +319,12 @@ pub fn same_again<S: Symbols + ?Sized>(
             Ending::Code(code) => attempt.outcome.is_orderly() && fails(Failure::Code(code)),
             _ => false,
         },
+        Some(Grade::Unordered) if finding.kind.is_misuse() => {
+            loaded().is_some_and(|loaded| misuse_like(&loaded, finding).is_some())
+        }
         Some(Grade::Unordered) => {
             let Some(places) = places_of(finding) else { return Ok(false) };
-            shows(&|composer| unordered_again(composer, finding, &places).is_some())
+            shows(&|composer| unordered_again(composer, finding, &places, Deadline::NEVER).is_some())
         }
         Some(Grade::Observed | Grade::Freed) => loaded().is_some_and(|loaded| misuse_like(&loaded, finding).is_some()),
         // That it did not come about before is nothing to come about again.
@@ -357,9 +361,11 @@ fn unordered_again<S: Symbols + ?Sized>(
     composer: &Composer<'_, S>,
     finding: &Finding,
     places: &[(String, u64); 2],
+    deadline: Deadline,
 ) -> Option<(EventIndex, EventIndex)> {
     let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));
-    unordered_pair(&composer.loaded.trace, places, |one, other| composer.id_of_pair(one, other).as_ref() == Some(&finding.id))
+    let is_wanted = |one, other| composer.id_of_pair(one, other).as_ref() == Some(&finding.id);
+    unordered_pair(&composer.loaded.trace, places, deadline, is_wanted)
 }
 
 /// Whether a thread of the cycle that the schedule is for waits at a barrier.
@@ -438,15 +444,6 @@ fn places_of(finding: &Finding) -> Option<[(String, u64); 2]> {
 }
 
 /// Whether it makes sense to look for the pair in the recorded execution.
-fn may_have_ordered(finding: &mut Finding, unseen: &Unseen) {
-    if unseen.is_empty() {
-        return;
-    }
-    let all: Vec<&str> = unseen.all().map(String::as_str).collect();
-    finding.notes.push(format!("what is not seen may have ordered the accesses: {}", all.join(", ")));
-    finding.unseen = unseen.libraries.clone();
-}
-
 pub fn may_be_unordered(finding: &Finding) -> bool {
     finding.kind == FindingKind::DataRace && finding.evidence == Evidence::HappensBefore
 }

@@ -9,7 +9,7 @@
 //! Searching engines measure a unit by its executions ([`Case::takes`]) and not by the clock, so that which unit comes next
 //! follows from the seed and from what executions showed. Only the end of the budget, or of a share, depends on the machine.
 
-use crate::check::leads::is_proven;
+use crate::check::leads::{is_proven, told_by_worse};
 use crate::engines::case::Case;
 use crate::engines::engine::{Engine, Registered, Share, Turn};
 use crate::error::PipelineError;
@@ -90,6 +90,9 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
         }
     }
     case.leave_whole();
+    for id in told_by_worse(&case.job.store.findings()?) {
+        case.job.store.remove_finding(&id)?;
+    }
     tell(&all, case)
 }
 

@@ -10,8 +10,8 @@ use crate::findings::symbols::Symbols;
 use rashomon_abi::record::{descriptor_at, sync_source};
 use rashomon_event::finding::{HeldLock, Origin};
 use rashomon_event::{
-    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, Object, ObjectKind, Side, Site,
-    SiteId, ThreadId, Trace, WordLock,
+    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, MadeLock, Object, ObjectKind, Side,
+    Site, SiteId, ThreadId, Trace,
 };
 use rashomon_report::text::names::function as short_function;
 use rashomon_trace::{FrameRecord, LoadedTrace, SyncKind, SyncObjects};
@@ -175,9 +175,10 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     /// `mutex m`, `rwlock table.lock`, `mutex Stats::lock in heap block of 40 bytes allocated at …`.
     pub fn lock(&self, identity: Address) -> String {
         let object = self.objects.get(identity);
-        let made = self.trace.word_locks.get(&identity).map(|made| match made {
-            WordLock::Mutex => SyncKind::Mutex,
-            WordLock::RwLock => SyncKind::RwLock,
+        let made = self.trace.made_locks.get(&identity).map(|made| match made {
+            MadeLock::Mutex => SyncKind::Mutex,
+            MadeLock::RwLock => SyncKind::RwLock,
+            MadeLock::Semaphore => SyncKind::Semaphore,
         });
         let kind = match made.or(object.map(|object| object.kind)) {
             Some(SyncKind::RwLock) => "rwlock",

@@ -109,6 +109,7 @@ pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> FindingId {
         FindingKind::UseOfDestroyed => "destroyed",
         FindingKind::ThreadLeak => "leak",
         FindingKind::UseAfterFree => "use-after-free",
+        FindingKind::LifetimeRace => "lifetime",
         FindingKind::UnsafeInSignal => "signal",
         FindingKind::WrongContext => "context",
         FindingKind::NotSerialisable => "regions",

@@ -1,9 +1,11 @@
 //! Findings that the recorded execution itself shows: wrong uses of locks, threads and memory.
 
+use crate::analyse::lives::lifetime_races;
+use crate::analyse::modules::Unseen;
 use crate::findings::compose::{Composer, shown};
 use crate::findings::identity::{finding_id, place_key};
 use crate::findings::symbols::Symbols;
-use rashomon_event::{AccessClass, Evidence, Finding, FindingKind, Grade, Side, ThreadId, Verdict};
+use rashomon_event::{AccessClass, Deadline, EventIndex, Evidence, Finding, FindingKind, Grade, Side, ThreadId, Verdict};
 use rashomon_trace::{LoadedTrace, Misuse, MisuseRecord, Moment};
 
 pub const fn misuse_kind(misuse: Misuse) -> FindingKind {
@@ -15,13 +17,18 @@ pub const fn misuse_kind(misuse: Misuse) -> FindingKind {
         Misuse::UseOfDestroyed => FindingKind::UseOfDestroyed,
         Misuse::ThreadLeak => FindingKind::ThreadLeak,
         Misuse::UseAfterFree => FindingKind::UseAfterFree,
+        Misuse::RacesWithInit | Misuse::RacesWithDestroy | Misuse::RacesWithFree => FindingKind::LifetimeRace,
     }
 }
 
 /// The same wrong thing, at the same place, in an execution.
-pub(crate) fn misuse_like<'a>(loaded: &'a LoadedTrace, finding: &Finding) -> Option<&'a MisuseRecord> {
+pub(crate) fn misuse_like(loaded: &LoadedTrace, finding: &Finding) -> Option<MisuseRecord> {
     let place = finding.sides.first().and_then(|side| side.stack.first())?;
-    loaded.misuses.iter().find(|record| {
+    let of_order = match finding.kind {
+        FindingKind::LifetimeRace => lifetime_races(loaded, Deadline::NEVER),
+        _ => Vec::new(),
+    };
+    loaded.misuses.iter().chain(&of_order).copied().find(|record| {
         let site = loaded.trace.site(record.at.site);
         let module = site.module.and_then(|module| loaded.trace.modules.get(module as usize));
         misuse_kind(record.misuse) == finding.kind
@@ -30,7 +37,18 @@ pub(crate) fn misuse_like<'a>(loaded: &'a LoadedTrace, finding: &Finding) -> Opt
     })
 }
 
-const LATE: &str = "the thread ended because the end of the process was delayed for its sake; it may as well never have ended";
+/// What is to be said of what was seen while the process was about to end.
+fn late_words(record: &MisuseRecord) -> Option<&'static str> {
+    match misuse_kind(record.misuse) {
+        FindingKind::ThreadLeak if record.late => {
+            Some("the thread ended because the end of the process was delayed for its sake; it may as well never have ended")
+        }
+        FindingKind::LifetimeRace if record.late => {
+            Some("one of the two was seen because the end of the process was delayed; it may as well never have happened")
+        }
+        _ => None,
+    }
+}
 
 impl<S: Symbols + ?Sized> Composer<'_, S> {
     pub fn of_misuse(&self, record: &MisuseRecord) -> Finding {
@@ -48,6 +66,9 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             Misuse::UseOfDestroyed => (lock(), format!("uses {}", lock()), "destroyed it"),
             Misuse::UseAfterFree if frees => (block(), format!("frees {} once more", block()), "freed it"),
             Misuse::UseAfterFree => (block(), format!("uses {}", block()), "freed it"),
+            Misuse::RacesWithInit => (lock(), self.use_of(record.at.before), "initialises it"),
+            Misuse::RacesWithDestroy => (lock(), self.use_of(record.at.before), "destroys it"),
+            Misuse::RacesWithFree => (lock(), self.use_of(record.at.before), "frees it"),
             Misuse::ThreadLeak => {
                 let child = u32::try_from(record.object.0).ok().and_then(|number| trace.threads.get(ThreadId(number).index()));
                 let name = child.map_or_else(|| "a thread".to_owned(), |child| format!("thread {}", child.path));
@@ -57,19 +78,33 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         };
         let moments = std::iter::once((record.at, action)).chain(record.earlier.map(|at| (at, earlier.to_owned())));
         let sides: Vec<Side> = moments.map(|(at, action)| self.side_at(at, action)).collect();
-        let grade = if record.misuse == Misuse::UseAfterFree { Grade::Freed } else { Grade::Observed };
+        let grade = match kind {
+            FindingKind::UseAfterFree => Grade::Freed,
+            FindingKind::LifetimeRace => Grade::Unordered,
+            _ => Grade::Observed,
+        };
+        let (evidence, unseen) = match kind {
+            FindingKind::LifetimeRace => (Evidence::HappensBefore, Unseen::strict(self.loaded, self.symbols.trusted())),
+            _ => (Evidence::Observed, Unseen::default()),
+        };
         let place = |at: Moment| place_key(trace, self.symbols, at.site, at.context);
-        Finding {
-            verdict: if record.refused || record.late { Verdict::Suspected } else { shown(grade) },
+        let mut finding = Finding {
+            verdict: if record.refused || record.late || !unseen.is_empty() { Verdict::Suspected } else { shown(grade) },
             subject,
             sides,
-            notes: if record.late && record.misuse == Misuse::ThreadLeak { vec![LATE.to_owned()] } else { Vec::new() },
+            notes: late_words(record).map(str::to_owned).into_iter().collect(),
             ..Finding::suspected(
                 kind,
-                Evidence::Observed,
+                evidence,
                 finding_id(kind, std::iter::once(record.at).chain(record.earlier).map(place).collect()),
             )
-        }
+        };
+        unseen.doubts(&mut finding);
+        finding
+    }
+
+    fn use_of(&self, event: EventIndex) -> String {
+        self.loaded.trace.events.get(event.index()).map_or_else(|| "uses it".to_owned(), |event| self.describer.action(event))
     }
 
     fn side_at(&self, at: Moment, action: String) -> Side {

@@ -29,7 +29,7 @@ macro_rules! names {
 names! {
     KindName of FindingKind:
         DataRace Deadlock Stuck Endless Failure UnlockNotHeld DestroyLocked DestroyAwaited DoubleLock UseOfDestroyed ThreadLeak
-        UseAfterFree UnsafeInSignal WrongContext NotSerialisable AtomicityViolation;
+        UseAfterFree LifetimeRace UnsafeInSignal WrongContext NotSerialisable AtomicityViolation;
     EvidenceName of Evidence:
         HappensBefore Hybrid Conflict Lockset LockOrder StaleValue Interposed View Apart Dependences Observed;
     GradeName of Grade: CoEnabled Unordered Deadlocked Stuck Endless Violated Crashed WrongExit Observed Freed;

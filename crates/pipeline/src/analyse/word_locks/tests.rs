@@ -44,9 +44,9 @@ impl Made {
         }
         let mut trace = builder.build();
         let maker = |_: &Trace, event: &Event| match event.site {
-            MUTEX => Some(Maker { kind: WordLock::Mutex, may_wait: true }),
-            TRY => Some(Maker { kind: WordLock::Mutex, may_wait: false }),
-            RWLOCK => Some(Maker { kind: WordLock::RwLock, may_wait: true }),
+            MUTEX => Some(Maker { kind: MadeLock::Mutex, may_wait: true }),
+            TRY => Some(Maker { kind: MadeLock::Mutex, may_wait: false }),
+            RWLOCK => Some(Maker { kind: MadeLock::RwLock, may_wait: true }),
             _ => None,
         };
         let last = recognise_with(&mut trace, maker);
@@ -56,7 +56,7 @@ impl Made {
         let before: Vec<_> = self.0.iter().map(|(_, kind, _)| *kind).collect();
         let (after, _, trace) = self.recognised();
         assert_eq!(after, before);
-        assert!(trace.word_locks.is_empty());
+        assert!(trace.made_locks.is_empty());
     }
 }
 
@@ -86,7 +86,7 @@ fn a_mutex_is_one() {
     let (take, give) = (takes(LockMode::Exclusive, true), gives_back(LockMode::Exclusive));
     let attempt = takes(LockMode::Exclusive, false);
     assert_eq!(kinds, [take, IN_VAIN, IN_VAIN, IN_VAIN, give, take, give, attempt, give]);
-    assert_eq!(trace.word_locks.get(&WORD), Some(&WordLock::Mutex));
+    assert_eq!(trace.made_locks.get(&WORD), Some(&MadeLock::Mutex));
     assert!(last.holders[&WORD].is_empty() && last.wanted.is_empty());
 }
 

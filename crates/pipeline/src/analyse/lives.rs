@@ -1,0 +1,106 @@
+//! Lifetime races of a recording: uses of locks, condition variables and barriers that nothing orders with where these are
+//! initialised, destroyed, or freed with the block that they are in.
+//!
+//! Limits. Locks that Rust's library makes of a word have no such places; neither have semaphores, which may be destroyed once a
+//! wait has returned. [`MOST`] are told of a recording.
+
+use rashomon_event::{
+    AccessClass, Address, Deadline, Event, EventIndex, EventKind, ObjectId, ObjectKind, OtherOp, SiteId, Trace,
+};
+use rashomon_order::Model;
+use rashomon_order::lives::{Edge, unordered_uses, used_by};
+use rashomon_trace::{LoadedTrace, Misuse, MisuseRecord, Moment, SyncKind, SyncObject};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+const MOST: usize = 64;
+
+/// An edge of a life, and which one.
+struct Told {
+    edge: Edge,
+    at: Moment,
+    misuse: Misuse,
+}
+
+/// The first one of each pair of places, but for those that are told already.
+pub(crate) fn lifetime_races(loaded: &LoadedTrace, deadline: Deadline) -> Vec<MisuseRecord> {
+    let trace = &loaded.trace;
+    let objects: FxHashMap<Address, Address> = loaded.sync_objects.iter().filter_map(bytes).collect();
+    let edges = edges_of(loaded, &objects, deadline);
+    let plain: Vec<Edge> = edges.iter().map(|told| told.edge).collect();
+    // C11 orders all that C++20 does.
+    let unordered = unordered_uses(trace, Model::C11, &plain, |object| objects.get(&object).copied(), deadline);
+    let known = |record: &MisuseRecord| record.earlier.map(|earlier| ordered(record.at.site, earlier.site));
+    let mut seen: FxHashSet<(SiteId, SiteId)> = loaded.misuses.iter().filter_map(known).collect();
+    let asked = asks_for_end(trace, !unordered.is_empty());
+    let mut found = Vec::new();
+    for (number, used) in unordered {
+        let (told, event) = (&edges[number], trace.event(used));
+        let Some(object) = used_by(&event.kind).filter(|_| found.len() < MOST) else { continue };
+        if seen.insert(ordered(event.site, told.at.site)) {
+            found.push(MisuseRecord {
+                misuse: told.misuse,
+                at: moment(event, used),
+                earlier: Some(told.at),
+                object,
+                refused: false,
+                late: asked.is_some_and(|asked| used.max(told.at.before) > asked),
+            });
+        }
+    }
+    found
+}
+
+const fn ordered(one: SiteId, other: SiteId) -> (SiteId, SiteId) {
+    if one.0 <= other.0 { (one, other) } else { (other, one) }
+}
+
+const fn moment(event: &Event, index: EventIndex) -> Moment {
+    Moment { thread: event.thread, site: event.site, context: event.context, before: index }
+}
+
+/// Identity and bytes of what has a life.
+fn bytes(object: &SyncObject) -> Option<(Address, Address)> {
+    use SyncKind::{Barrier, Condition, Mutex, RwLock, Spin};
+    matches!(object.kind, Mutex | RwLock | Spin | Condition | Barrier).then_some((object.identity, object.data?))
+}
+
+/// In the order of the trace.
+fn edges_of(loaded: &LoadedTrace, objects: &FxHashMap<Address, Address>, deadline: Deadline) -> Vec<Told> {
+    let told = |object: Address, at: Moment, misuse: Misuse| Told {
+        edge: Edge { object, thread: at.thread, before: at.before },
+        at,
+        misuse,
+    };
+    let misuse_of = |begins: bool| if begins { Misuse::RacesWithInit } else { Misuse::RacesWithDestroy };
+    let lives = loaded.lives.iter().map(|life| told(life.data, life.at, misuse_of(life.begins)));
+    let mut edges: Vec<Told> = lives.collect();
+    let trace = &loaded.trace;
+    let mut inside: FxHashMap<ObjectId, FxHashSet<Address>> = FxHashMap::default();
+    for &data in objects.values() {
+        if let Some(block) = trace.object_at(data).filter(|block| is_heap(trace, *block)) {
+            inside.entry(block).or_default().insert(data);
+        }
+    }
+    if !inside.is_empty() {
+        for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
+            if let EventKind::Access(access) = event.kind
+                && access.class == AccessClass::End
+                && let Some(held) = trace.object_at(access.address).and_then(|block| inside.get(&block))
+            {
+                edges.extend(held.iter().map(|&data| told(data, moment(event, index), Misuse::RacesWithFree)));
+            }
+        }
+    }
+    edges.sort_by_key(|told| (told.edge.before, told.edge.object));
+    edges
+}
+
+fn is_heap(trace: &Trace, object: ObjectId) -> bool {
+    matches!(trace.objects[object.index()].kind, ObjectKind::Heap { .. })
+}
+
+/// Where the end of the process was asked for. What comes behind it may as well never happen.
+fn asks_for_end(trace: &Trace, wanted: bool) -> Option<EventIndex> {
+    let asks = |event: &Event| event.kind == EventKind::Other(OtherOp::AsksForEnd);
+    trace.events.iter().position(asks).filter(|_| wanted).map(|at| EventIndex(at as u32))
+}
