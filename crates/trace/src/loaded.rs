@@ -12,14 +12,14 @@ use std::path::PathBuf;
 /// Why a trace is not whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Shortcoming {
-    #[error("the program was still running when its recording ended (it was killed)")]
+    #[error("the program was still running when its recording ended (a signal ended it)")]
     NotEnded,
     #[error("the runtime ended the program: its outcome was decided")]
     Stopped,
     #[error("the program died of a signal")]
     Crashed,
-    #[error("the last chunk of thread {thread} was not finished; its records up to the last whole one are used")]
-    Unfinished { thread: u32 },
+    #[error("{}; records up to the last whole one are used", last_chunks(threads))]
+    Unfinished { threads: Vec<u32> },
     #[error("{} is damaged at byte {offset}: {what}; events from there on are left out", path.display())]
     Damaged { path: PathBuf, offset: u64, what: FaultKind },
     #[error("thread {thread} has no stream; events from number {sequence} on are left out")]
@@ -30,6 +30,13 @@ pub enum Shortcoming {
     Truncated { thread: u32, from: u32 },
     #[error("the list of modules ends in the middle of a line")]
     ModulesCutShort,
+}
+
+fn last_chunks(threads: &[u32]) -> String {
+    match threads {
+        [thread] => format!("the last chunk of thread {thread} was not finished"),
+        threads => format!("the last chunks of {} threads were not finished", threads.len()),
+    }
 }
 
 /// A thread that stood at its goal, about to access.

@@ -91,12 +91,10 @@ impl Recording {
             RunState::Crashed => Some(Shortcoming::Crashed),
         };
         let unfinished = self.streams.iter().filter(|stream| stream.chunks.is_unfinished());
+        let threads: Vec<u32> = unfinished.map(|stream| stream.thread).collect();
+        let chunks = (!threads.is_empty()).then_some(Shortcoming::Unfinished { threads });
         let modules = self.modules.unfinished_at.map(|_| Shortcoming::ModulesCutShort);
-        state
-            .into_iter()
-            .chain(unfinished.map(|stream| Shortcoming::Unfinished { thread: stream.thread }))
-            .chain(modules)
-            .collect()
+        state.into_iter().chain(chunks).chain(modules).collect()
     }
 }
 

@@ -5,7 +5,7 @@
 //! over before is lost.
 
 use crate::analyse::gaps::heed;
-use crate::analyse::{Analysed, Engine, Values, analyse, analyse_values, lives, recognise_locks};
+use crate::analyse::{Analysed, Engine, Values, analyse, analyse_values, lives, recognise};
 use crate::check::budget::Deadlines;
 use crate::check::novelty::Shown;
 use crate::error::PipelineError;
@@ -106,7 +106,7 @@ fn examine(
 ) {
     let loaded = match Recording::open(folder).and_then(|recording| recording.load_until(deadlines.left_behind)) {
         Ok(mut loaded) => {
-            recognise_locks(&mut loaded);
+            recognise(&mut loaded);
             heed(&mut loaded, trusted);
             if !loaded.flow.is_empty() {
                 // Without, every read matters for all that comes behind it.

@@ -7,6 +7,7 @@ pub mod calls;
 pub(crate) mod examine;
 pub mod filter;
 pub mod gaps;
+mod guards;
 pub mod imported;
 pub mod libraries;
 pub mod linear;
@@ -28,10 +29,11 @@ use rashomon_trace::LoadedTrace;
 use rashomon_witness::Checker;
 use std::cell::LazyCell;
 
-/// What the program uses as locks, as locks: words of Rust's standard library, and semaphores.
-pub fn recognise_locks(loaded: &mut LoadedTrace) {
+/// Words and semaphores that are used as locks, as locks, and loads of the guards of static variables as what they tell.
+pub fn recognise(loaded: &mut LoadedTrace) {
     word_locks::recognise(loaded);
     semaphore_locks::recognise(&mut loaded.trace);
+    guards::recognise(&mut loaded.trace);
 }
 
 /// A candidate, and what is known of other schedules that show it.

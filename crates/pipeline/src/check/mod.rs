@@ -19,7 +19,7 @@ use crate::check::budget::Budget;
 use crate::check::leads::{Gathered, Lead, Source, is_proven, leads_of, merge};
 use crate::check::postponed::Postponed;
 use crate::check::prove::{Prover, load, may_be_unordered};
-use crate::check::tally::Tally;
+use crate::check::tally::{Extent, Tally};
 use crate::error::PipelineError;
 use crate::findings::alike::{self, Counts};
 use crate::findings::declared::Declarations;
@@ -332,7 +332,7 @@ pub fn analyse_session<S: Symbols + ?Sized>(
             tally.not_analysed += 1;
             continue;
         };
-        tally.count(&loaded, &process.path, symbols.trusted(), false, observer);
+        tally.count(&loaded, &process.path, symbols.trusted(), Extent::Whole, observer);
         let from = Source { recording: 0, process: process.path, surroundings: None, kept: Vec::new() };
         let found = leads_of(&loaded, (symbols, 0), &from, ProgramExit::Unknown, &mut examination, tally);
         for lead in found {

@@ -1,7 +1,7 @@
 //! Forcing one finding: `co-enabled` or `deadlocked` by its schedule, else `unordered` by the recorded one.
 
 use crate::analyse::modules::Unseen;
-use crate::analyse::recognise_locks;
+use crate::analyse::recognise;
 use crate::check::known::{Known, Replayed};
 use crate::error::PipelineError;
 use crate::findings::atomicity::sources_of;
@@ -33,14 +33,14 @@ pub struct Prover<'a, S: ?Sized> {
 
 pub(crate) fn load_until(session: &Path, deadline: Deadline) -> Result<LoadedTrace, PipelineError> {
     let mut loaded = Recording::open(session)?.load_until(deadline)?;
-    recognise_locks(&mut loaded);
+    recognise(&mut loaded);
     Ok(loaded)
 }
 
 /// With what the program uses as locks as such.
 pub fn load(session: &Path) -> Result<LoadedTrace, PipelineError> {
     let mut loaded = Recording::open(session)?.load()?;
-    recognise_locks(&mut loaded);
+    recognise(&mut loaded);
     Ok(loaded)
 }
 

@@ -35,6 +35,16 @@ pub struct Tally {
     pub late: Vec<String>,
 }
 
+/// How much of an execution a recording is meant to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Whole,
+    /// Up to where the program stood when it was asked to end.
+    UntilAsked,
+    /// Few places, or what fitted into a time.
+    Excerpt,
+}
+
 impl Tally {
     /// What there was no time for, in numbers.
     pub const fn unexamined(&self) -> Unexamined {
@@ -98,13 +108,13 @@ impl Tally {
         self.notes.push(note);
     }
 
-    /// Counts a recording, and notes what is wrong with it. An excerpt lacks what it is meant to lack.
+    /// Counts a recording, and notes what is wrong with it.
     pub(crate) fn count(
         &mut self,
         loaded: &LoadedTrace,
         process: &ProcessPath,
         trusted: &[String],
-        is_excerpt: bool,
+        extent: Extent,
         observer: &mut dyn Observer,
     ) {
         self.events += loaded.trace.events.len() as u64;
@@ -117,8 +127,9 @@ impl Tally {
             // Of a program that died the streams end where they are, and are whole up to there.
             let died = loaded.shortcomings.contains(&Shortcoming::Crashed);
             let is_meant = |one: &&Shortcoming| match one {
-                Shortcoming::Unfinished { .. } => died || is_excerpt,
-                Shortcoming::NotEnded | Shortcoming::Truncated { .. } => is_excerpt,
+                Shortcoming::Unfinished { .. } => died || extent != Extent::Whole,
+                Shortcoming::NotEnded => extent != Extent::Whole,
+                Shortcoming::Truncated { .. } => extent == Extent::Excerpt,
                 _ => false,
             };
             let told = loaded.shortcomings.iter().filter(|one| !is_meant(one));

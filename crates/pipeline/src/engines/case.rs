@@ -14,7 +14,7 @@ use crate::check::budget::Deadlines;
 use crate::check::leads::{Gathered, Lead, Source, leads_of, merge};
 use crate::check::novelty::{Novelty, Shown};
 use crate::check::plan::Next;
-use crate::check::tally::Tally;
+use crate::check::tally::{Extent, Tally};
 use crate::engines::interleave::Proven;
 use crate::error::PipelineError;
 use crate::findings::alike::ranked;
@@ -348,7 +348,13 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             });
             // Whatever else does not end in its time is no recording.
             let is_excerpt = number > 0 && recorded.as_ref().is_some_and(|recorded| recorded.exit == ProgramExit::TimedOut);
-            self.tally.count(&loaded, &process.path, job.symbols.trusted(), is_excerpt, self.observer);
+            let ended_well = recorded.as_ref().is_some_and(|recorded| recorded.exit == ProgramExit::Code { code: 0 });
+            let extent = match job.program.client {
+                _ if is_excerpt => Extent::Excerpt,
+                Some(_) if ended_well => Extent::UntilAsked,
+                _ => Extent::Whole,
+            };
+            self.tally.count(&loaded, &process.path, job.symbols.trusted(), extent, self.observer);
             if let Some(note) = input_words(&loaded, job.symbols).filter(|note| !self.tally.notes.contains(note)) {
                 self.tally.note(note, self.observer);
             }

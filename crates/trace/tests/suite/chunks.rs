@@ -211,7 +211,7 @@ fn a_chunk_that_was_being_appended_is_read_where_it_was_written() {
     set_word(&mut killed, 8, 3 << 32);
     set_word(&mut killed, CHUNK_USED_WORD * 8, 0);
     set_word(&mut killed, 24, 0);
-    let unfinished = vec![Shortcoming::Unfinished { thread: 0 }];
+    let unfinished = vec![Shortcoming::Unfinished { threads: vec![0] }];
     let before_last = written.accesses_before(4);
     for cut in [last, last + 5, last + HEADER, last + HEADER + 100] {
         assert_eq!(written.read(&killed[..cut]), (before_last, unfinished.clone()), "cut at {cut}");

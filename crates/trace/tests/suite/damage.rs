@@ -165,7 +165,7 @@ fn an_unfinished_chunk_is_read_up_to_its_last_whole_record() {
     fs::write(&path, &bytes).expect("written");
     let loaded = use_fully(directory.path()).expect("loads");
     assert_eq!(loaded.trace.events, whole());
-    assert_eq!(loaded.shortcomings, [Shortcoming::NotEnded, Shortcoming::Unfinished { thread: 1 }]);
+    assert_eq!(loaded.shortcomings, [Shortcoming::NotEnded, Shortcoming::Unfinished { threads: vec![1] }]);
     let verification = Recording::open(directory.path()).expect("opens").verify().expect("a killed program is no error");
     assert_eq!(verification.shortcomings, loaded.shortcomings);
 
