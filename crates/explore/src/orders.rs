@@ -9,10 +9,11 @@
 //!
 //! An order of an object that was seen is not drawn again until many draws find no other; in short executions nor are orders of
 //! all objects that came together, and half of the plans draw any order of an object that has few. Half of the orders are drawn
-//! anew; the others go on from one that showed something new, up to a point, and are drawn from there: an error that needs a long
-//! order is found part by part, where the program shows the parts. A recording that failed is tried first, in the orders that
-//! its objects had. What an execution failed behind is avoided from then on, as it would keep all that comes later from being
-//! tried: two steps of it are turned round.
+//! anew; the others go on from one that showed something new, up to a point, and are drawn from there: an error that needs a
+//! long order is found part by part, where the program shows the parts. In short executions, of four orders that were not seen
+//! that one is taken in which most steps come right behind one that they never came behind. A recording that failed is tried
+//! first, in the orders that its objects had. What an execution failed behind is avoided from then on, as it would keep all
+//! that comes later from being tried: two steps of it are turned round.
 //!
 //! In long executions objects that can have few orders come first, and those all of whose orders were tried come last: an
 //! object's order is drawn among those that leave what is decided as it is, and what is decided first has most to choose from.
@@ -30,6 +31,7 @@ use crate::search::{Plan, Search};
 use crate::shape::{Decided, Event, Shape};
 use rashomon_abi::numbers::SplitMix;
 use rashomon_event::counted;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hasher as _};
 
@@ -48,6 +50,8 @@ const MOST_KEPT: usize = 1 << 6;
 const MOST_ELITE: usize = 1 << 4;
 /// Draws for an order that was not seen.
 const DRAWS: u32 = 64;
+/// Of so many of them in short executions the one is taken that brings together most that was not.
+const CHOICE: usize = 4;
 /// An order of two steps that was asked for so often and never came is not asked for any more.
 const OFTEN: u32 = 3;
 /// An order of an object that was asked for so often and did not come counts as seen.
@@ -79,6 +83,14 @@ struct Object {
     inputs: HashSet<(u64, u64)>,
     /// Those that showed a new input; in long executions, those that made a thread do something else there, too.
     elite: VecDeque<Sequence>,
+}
+
+impl Object {
+    /// Steps that would find one before them which they have not found there.
+    fn new_inputs(&self, units: &Units<'_>, order: &[usize]) -> usize {
+        let pairs = order.windows(2).filter_map(|two| units.between(two[0], two[1]));
+        pairs.filter(|(one, other)| !self.inputs.contains(&(one.site, other.site))).count()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -195,35 +207,43 @@ impl Orders {
     /// but those that ended an execution.
     fn draw(&mut self, object: u64, units: &Units<'_>, fresh: bool) -> Vec<usize> {
         let base = units.threads();
-        let mut second = None;
+        let choices = if fresh && !self.is_long() { CHOICE } else { 1 };
+        let (mut found, mut second) = (Vec::new(), None);
         for _ in 0..DRAWS {
-            let mut drawn = base.clone();
-            let mut from = 0;
-            let elite = self.objects.get(&object).map_or(0, |known| known.elite.len());
-            if elite > 0 && self.random.below(2) == 0 {
-                let nth = self.below(elite);
-                let known = self.objects.get(&object).and_then(|known| known.elite.get(nth)).cloned().unwrap_or_default();
-                drawn = fitted(&known, &base);
-                from = self.below(drawn.len());
-            }
-            self.shuffle(&mut drawn[from..]);
-            let nearest = units.nearest(&drawn);
+            let nearest = units.nearest(&self.shuffled(object, &base));
             let sequence = units.sequence(&nearest);
             let signature = self.signature(&sequence);
-            let Some(known) = self.objects.get_mut(&object) else { return nearest };
+            let Some(known) = self.objects.get(&object) else { return nearest };
             let is_new = !known.seen.contains(&signature) || !fresh && !known.ended.contains(&sequence);
             if is_new && known.tried.get(&signature).is_none_or(|times| *times < TRIES) {
-                known.dry = 0;
-                return nearest;
-            }
-            if !known.ended.contains(&sequence) {
+                found.push(nearest);
+            } else if !known.ended.contains(&sequence) {
                 second = Some(nearest);
             }
+            if found.len() == choices {
+                break;
+            }
         }
-        if let Some(known) = self.objects.get_mut(&object) {
-            known.dry = known.dry.saturating_add(1);
+        let Some(known) = self.objects.get_mut(&object) else { return units.nearest(&base) };
+        known.dry = if found.is_empty() { known.dry.saturating_add(1) } else { 0 };
+        let best = found.into_iter().min_by_key(|order| Reverse(known.new_inputs(units, order)));
+        best.or(second).unwrap_or_else(|| units.nearest(&base))
+    }
+
+    /// Drawn anew, or gone on from one that showed something new.
+    fn shuffled(&mut self, object: u64, base: &[u32]) -> Sequence {
+        let elite = self.objects.get(&object).map_or(0, |known| known.elite.len());
+        if elite == 0 || self.below(2) != 0 {
+            let mut drawn = base.to_vec();
+            self.shuffle(&mut drawn);
+            return drawn;
         }
-        second.unwrap_or_else(|| units.nearest(&base))
+        let nth = self.below(elite);
+        let known = self.objects.get(&object).and_then(|known| known.elite.get(nth)).cloned().unwrap_or_default();
+        let mut drawn = fitted(&known, base);
+        let from = self.below(drawn.len());
+        self.shuffle(&mut drawn[from..]);
+        drawn
     }
 
     /// The execution that the next plan is made from: the one that did most, the latest, or any, as what fails is cut short.
