@@ -93,6 +93,16 @@ fn edge(shape: &Shape, first: &[&Event], then: &[&Event], whole: bool) -> Option
     shape.order(first.last()?, then.first()?, whole).map(|(_, edge)| edge)
 }
 
+/// The logarithm of the number of orders in which so many steps of each thread can come.
+pub fn logarithm(threads: impl Iterator<Item = u32>) -> f64 {
+    let mut of: HashMap<u32, u32> = HashMap::new();
+    threads.zip(1_u32..).fold(0.0, |sum, (thread, all)| {
+        let count = of.entry(thread).or_default();
+        *count += 1;
+        sum + f64::from(all).ln() - f64::from(*count).ln()
+    })
+}
+
 /// The one sequence with as many steps of each thread as the other.
 pub fn fitted(known: &[u32], like: &[u32]) -> Sequence {
     let mut left: BTreeMap<u32, usize> = BTreeMap::new();

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod beside;
+pub mod crowd;
 pub mod dependence;
 pub mod dpor;
 pub mod error;

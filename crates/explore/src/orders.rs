@@ -21,9 +21,10 @@
 //! and did not come counts as seen.
 //!
 //! Guarantee: as for any sample, none. Limits: an object is its address, a step is told by how many its thread made there
-//! before. Objects with more than [`MOST_EVENTS`](crate::shape::MOST_EVENTS) steps have no order.
+//! before. Objects with more than [`MOST_EVENTS`](crate::shape::MOST_EVENTS) steps have no order, but for [crowds](crate::crowd).
 
-use crate::extension::{Sequence, Units, fitted};
+use crate::crowd;
+use crate::extension::{Sequence, Units, fitted, logarithm};
 use crate::file::{End, Sampling};
 use crate::log::Log;
 use crate::order_table::{Order, StepId};
@@ -261,6 +262,13 @@ impl Orders {
     fn plan(&mut self, shape: &Shape) -> (Vec<Order>, Vec<(u64, Sequence)>) {
         let mut planned = Planned::default();
         shape.fixed.iter().for_each(|&edge| planned.decided.add(edge));
+        for crowd in shape.crowds.values() {
+            for two in crowd::pairs(crowd, &mut self.random) {
+                if !planned.is_full() {
+                    self.put(shape, Some(two), false, &mut planned);
+                }
+            }
+        }
         let whole = self.is_long() && self.random.below(APART) != 0;
         let objects = self.in_turn(shape, whole);
         for &object in &objects {
@@ -384,7 +392,8 @@ impl Orders {
         // Of long executions those are kept that came furthest.
         let events = shape.events();
         let is_short = self.is_long() && log.is_cut && self.kept.iter().any(|kept| kept.events() >= events);
-        if !shape.objects.is_empty() && !is_short && self.shapes.insert(hash(&threads)) {
+        let has_choices = !shape.objects.is_empty() || !shape.crowds.is_empty();
+        if has_choices && !is_short && self.shapes.insert(hash(&threads)) {
             self.kept.push_back(shape.clone());
             if self.kept.len() > MOST_KEPT {
                 let smallest = (0..self.kept.len()).min_by_key(|&nth| self.kept[nth].events());
@@ -409,16 +418,6 @@ impl Orders {
     pub fn watch(&mut self, log: &Log) {
         self.take_in(log, &[]);
     }
-}
-
-/// The logarithm of the number of orders in which so many steps of each thread can come.
-fn logarithm(threads: impl Iterator<Item = u32>) -> f64 {
-    let mut of: HashMap<u32, u32> = HashMap::new();
-    threads.zip(1_u32..).fold(0.0, |sum, (thread, all)| {
-        let count = of.entry(thread).or_default();
-        *count += 1;
-        sum + f64::from(all).ln() - f64::from(*count).ln()
-    })
 }
 
 impl Search for Orders {

@@ -13,6 +13,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Steps of an object that counts as rarely touched.
 pub const MOST_EVENTS: usize = 64;
+/// Steps of an object that a crowd comes to, and of each thread in the mean.
+const MOST_OF_CROWD: usize = 1 << 10;
+const MOST_OF_EACH: usize = 8;
+/// Steps of executions in which crowds are looked for.
+const MOST_WITH_CROWDS: usize = 1 << 14;
 /// Rounds of barriers whose order is known; what threads do in different rounds of further ones is tried in vain.
 const MOST_ROUNDS: usize = 1 << 10;
 
@@ -55,6 +60,8 @@ pub type Edge = [Place; 2];
 pub struct Shape {
     /// By object, in their order.
     pub objects: BTreeMap<u64, Vec<Event>>,
+    /// Objects with more steps than those, by so many threads that each makes few of them.
+    pub crowds: BTreeMap<u64, Vec<Event>>,
     sections: Vec<Section>,
     /// Threads are created before they run, joined after, and leave barriers when all have come.
     pub fixed: Vec<Edge>,
@@ -81,6 +88,8 @@ struct Builder {
     stays: HashMap<u32, (u64, usize)>,
     barriers: HashMap<u64, Barrier>,
     rounds: u32,
+    /// Steps of an object that are kept.
+    most: usize,
 }
 
 /// Who has come, and what each thread's next exit belongs to.
@@ -95,7 +104,8 @@ impl Shape {
     /// `asked`: steps whose places in the log are of interest.
     pub fn of(log: &Log, asked: &HashSet<StepId>) -> Self {
         let places: HashSet<(u32, u64)> = asked.iter().map(|step| (step.thread, step.place)).collect();
-        let mut builder = Builder::default();
+        let most = if log.steps.len() <= MOST_WITH_CROWDS { MOST_OF_CROWD } else { MOST_EVENTS };
+        let mut builder = Builder { most, ..Builder::default() };
         for (index, step) in log.steps.iter().enumerate() {
             let place = step.does.operation.counted_at();
             builder.thread_edges(log, index, step);
@@ -120,10 +130,17 @@ impl Shape {
             }
         }
         let mut shape = builder.shape;
-        shape.objects.retain(|_, events| {
+        for (object, events) in std::mem::take(&mut shape.objects) {
             let threads: BTreeSet<u32> = events.iter().map(|event| event.at.id.thread).collect();
-            threads.len() > 1 && events.iter().any(|event| event.gives)
-        });
+            if threads.len() < 2 || !events.iter().any(|event| event.gives) {
+                continue;
+            }
+            if events.len() <= MOST_EVENTS {
+                shape.objects.insert(object, events);
+            } else if events.len() <= threads.len() * MOST_OF_EACH {
+                shape.crowds.insert(object, events);
+            }
+        }
         shape.last = log.steps.last().and_then(|last| {
             let of_it = |event: &&Event| event.at.id.thread == last.thread;
             let latest =
@@ -233,7 +250,7 @@ impl Builder {
         let events = self.shape.objects.entry(at.id.place).or_default();
         self.stays.entry(at.id.thread).or_insert((at.id.place, events.len()));
         events.push(Event { at, site: step.does.site, gives: operation.gives(), sections, next: None, joins });
-        if events.len() > MOST_EVENTS {
+        if events.len() > self.most {
             self.shape.objects.remove(&at.id.place);
             self.frequent.insert(at.id.place);
         }
@@ -393,6 +410,13 @@ mod tests {
         let often: Vec<(u32, Operation)> = (0..=MOST_EVENTS as u32).map(|nth| (nth % 2, write(DATA))).collect();
         assert!(Shape::of(&log(&often), &HashSet::new()).objects.is_empty());
         assert!(Shape::of(&log(&[(0, write(DATA)), (0, write(DATA))]), &HashSet::new()).objects.is_empty());
+    }
+
+    #[test]
+    fn what_many_threads_touch_rarely_is_a_crowd() {
+        let crowd: Vec<(u32, Operation)> = (0..=MOST_EVENTS as u32).map(|nth| (nth, write(DATA))).collect();
+        let shape = Shape::of(&log(&crowd), &HashSet::new());
+        assert_eq!((shape.objects.len(), shape.crowds[&DATA].len()), (0, MOST_EVENTS + 1));
     }
 
     #[test]
