@@ -103,6 +103,13 @@ pub fn logarithm(threads: impl Iterator<Item = u32>) -> f64 {
     })
 }
 
+/// A sequence without repetitions.
+pub fn changes(sequence: &[u32]) -> Sequence {
+    let mut changes = sequence.to_vec();
+    changes.dedup();
+    changes
+}
+
 /// The one sequence with as many steps of each thread as the other.
 pub fn fitted(known: &[u32], like: &[u32]) -> Sequence {
     let mut left: BTreeMap<u32, usize> = BTreeMap::new();

@@ -24,7 +24,7 @@
 //! before. Objects with more than [`MOST_EVENTS`](crate::shape::MOST_EVENTS) steps have no order, but for [crowds](crate::crowd).
 
 use crate::crowd;
-use crate::extension::{Sequence, Units, fitted, logarithm};
+use crate::extension::{Sequence, Units, changes, fitted, logarithm};
 use crate::file::{End, Sampling};
 use crate::log::Log;
 use crate::order_table::{Order, StepId};
@@ -38,14 +38,16 @@ use std::hash::{DefaultHasher, Hasher as _};
 
 /// Of so many plans one orders nothing.
 const UNORDERED: u64 = 16;
-/// Executions without any order, where there is no object to be ordered.
+/// Executions without any order, where no object has steps whose order could be another one.
 const UNORDERED_AT_MOST: u64 = 64;
 /// Steps up to which priorities are drawn anew for each.
 const MOST_OF_POS: usize = 2_000;
 /// Orders of one execution.
 const MOST_ORDERS: usize = 1 << 11;
-/// Steps that are looked at for a plan, about a second's worth: what they do not suffice for comes as it may.
-const MOST_LOOKED_AT: u64 = 1 << 23;
+/// Steps that are looked at for a plan, for each step of the execution, in all at least so many and at most: from ten milliseconds'
+/// worth to a second's, so that to plan takes hardly longer than to execute. What they do not suffice for comes as it may.
+const LOOKED_AT_EACH: u64 = 1 << 6;
+const LOOKED_AT: [u64; 2] = [1 << 17, 1 << 23];
 /// Executions that plans are made from, and orders of an object that are gone on from.
 const MOST_KEPT: usize = 1 << 6;
 const MOST_ELITE: usize = 1 << 4;
@@ -112,6 +114,8 @@ pub struct Orders {
     seen: u64,
     /// Of the longest execution.
     steps: usize,
+    /// Threads meet at objects with too many steps to be ordered.
+    is_busy: bool,
     /// Orders of the first plan: those of a recording that failed. As they are known they would not be drawn.
     first: Option<Vec<Order>>,
 }
@@ -120,13 +124,6 @@ fn hash(of: &impl std::hash::Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     hasher.finish()
-}
-
-/// The same without repetitions.
-fn changes(sequence: &[u32]) -> Sequence {
-    let mut changes = sequence.to_vec();
-    changes.dedup();
-    changes
 }
 
 /// What tells the orders of all objects, whichever of them was decided first.
@@ -139,11 +136,13 @@ fn hash_of_all<'o>(orders: impl Iterator<Item = (u64, &'o [u32])>) -> u64 {
 struct Planned {
     decided: Decided,
     orders: Vec<Order>,
+    /// Steps of `decided` that may be looked at.
+    most: u64,
 }
 
 impl Planned {
     fn is_full(&self) -> bool {
-        self.orders.len() >= MOST_ORDERS || self.decided.looked_at() >= MOST_LOOKED_AT
+        self.orders.len() >= MOST_ORDERS || self.decided.looked_at() >= self.most
     }
 }
 
@@ -165,6 +164,7 @@ impl Orders {
             met: HashSet::new(),
             seen: 0,
             steps: 0,
+            is_busy: false,
             first: None,
         }
     }
@@ -260,7 +260,8 @@ impl Orders {
 
     /// Orders for the objects of an execution, and what was drawn.
     fn plan(&mut self, shape: &Shape) -> (Vec<Order>, Vec<(u64, Sequence)>) {
-        let mut planned = Planned::default();
+        let most = (self.steps as u64).saturating_mul(LOOKED_AT_EACH).clamp(LOOKED_AT[0], LOOKED_AT[1]);
+        let mut planned = Planned { most, ..Planned::default() };
         shape.fixed.iter().for_each(|&edge| planned.decided.add(edge));
         for crowd in shape.crowds.values() {
             for two in crowd::pairs(crowd, &mut self.random) {
@@ -365,6 +366,7 @@ impl Orders {
         let asked: HashSet<StepId> = orders.iter().flat_map(|order| [order.first, order.then]).collect();
         let shape = Shape::of(log, &asked);
         self.judge(orders, &shape.positions);
+        self.is_busy |= shape.is_busy;
         let is_long = self.is_long();
         if !is_long {
             let came: Vec<(u64, Sequence)> = shape.objects.iter().map(|(object, events)| (*object, sequence(events))).collect();
@@ -392,8 +394,7 @@ impl Orders {
         // Of long executions those are kept that came furthest.
         let events = shape.events();
         let is_short = self.is_long() && log.is_cut && self.kept.iter().any(|kept| kept.events() >= events);
-        let has_choices = !shape.objects.is_empty() || !shape.crowds.is_empty();
-        if has_choices && !is_short && self.shapes.insert(hash(&threads)) {
+        if shape.has_choices() && !is_short && self.shapes.insert(hash(&threads)) {
             self.kept.push_back(shape.clone());
             if self.kept.len() > MOST_KEPT {
                 let smallest = (0..self.kept.len()).min_by_key(|&nth| self.kept[nth].events());
@@ -422,7 +423,7 @@ impl Orders {
 
 impl Search for Orders {
     fn next(&mut self) -> Option<Plan> {
-        if self.given >= UNORDERED_AT_MOST && !self.has_choices() {
+        if self.given >= UNORDERED_AT_MOST && !self.has_choices() && !self.is_busy {
             return None;
         }
         self.given += 1;

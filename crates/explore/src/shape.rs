@@ -62,6 +62,8 @@ pub struct Shape {
     pub objects: BTreeMap<u64, Vec<Event>>,
     /// Objects with more steps than those, by so many threads that each makes few of them.
     pub crowds: BTreeMap<u64, Vec<Event>>,
+    /// Threads meet at other objects, too, which have still more steps.
+    pub is_busy: bool,
     sections: Vec<Section>,
     /// Threads are created before they run, joined after, and leave barriers when all have come.
     pub fixed: Vec<Edge>,
@@ -82,7 +84,8 @@ struct Held {
 struct Builder {
     shape: Shape,
     counts: HashMap<(u32, u64), u64>,
-    frequent: HashSet<u64>,
+    /// Objects with too many steps: the thread of all of them so far, and whether one changes the object.
+    frequent: HashMap<u64, (u32, bool)>,
     held: HashMap<u32, Vec<Held>>,
     /// By thread: the object that its last step was at, and its first event there since it came.
     stays: HashMap<u32, (u64, usize)>,
@@ -139,6 +142,8 @@ impl Shape {
                 shape.objects.insert(object, events);
             } else if events.len() <= threads.len() * MOST_OF_EACH {
                 shape.crowds.insert(object, events);
+            } else {
+                shape.is_busy = true;
             }
         }
         shape.last = log.steps.last().and_then(|last| {
@@ -189,6 +194,11 @@ impl Shape {
         units
     }
 
+    /// Whether there is an object whose steps could come in another order.
+    pub fn has_choices(&self) -> bool {
+        !self.objects.is_empty() || !self.crowds.is_empty()
+    }
+
     /// How many there are.
     pub fn events(&self) -> usize {
         self.objects.values().map(Vec::len).sum()
@@ -236,7 +246,9 @@ impl Builder {
         if acquires {
             self.held.entry(at.id.thread).or_default().push(Held { lock: operation.object, begin: at, section: None });
         }
-        if self.frequent.contains(&at.id.place) {
+        if let Some((thread, gives)) = self.frequent.get_mut(&at.id.place) {
+            *gives |= operation.gives();
+            self.shape.is_busy |= *gives && *thread != at.id.thread;
             return;
         }
         let mut sections = Vec::new();
@@ -251,8 +263,10 @@ impl Builder {
         self.stays.entry(at.id.thread).or_insert((at.id.place, events.len()));
         events.push(Event { at, site: step.does.site, gives: operation.gives(), sections, next: None, joins });
         if events.len() > self.most {
-            self.shape.objects.remove(&at.id.place);
-            self.frequent.insert(at.id.place);
+            let events = self.shape.objects.remove(&at.id.place).unwrap_or_default();
+            let gives = events.iter().any(|event| event.gives);
+            self.shape.is_busy |= gives && events.iter().any(|event| event.at.id.thread != at.id.thread);
+            self.frequent.insert(at.id.place, (at.id.thread, gives));
         }
     }
 

@@ -104,3 +104,19 @@ fn where_nothing_is_shared_it_ends() {
     }
     assert_eq!(given, UNORDERED_AT_MOST);
 }
+
+#[test]
+fn where_threads_meet_too_often_to_be_ordered_it_goes_on() {
+    let often: Vec<u32> = (0..4_000).map(|nth| nth % 2).collect();
+    let alone = vec![0; 4_000];
+    let goes_on = |order: &[u32]| {
+        let mut search = Orders::new(0);
+        let log = log(order);
+        for _ in 0..UNORDERED_AT_MOST {
+            let plan = search.next().expect("so many there always are");
+            search.learn(&plan, &log, End::None);
+        }
+        search.next().is_some()
+    };
+    assert!(goes_on(&often) && !goes_on(&alone));
+}
