@@ -5,6 +5,7 @@
 //! tell their outcomes themselves, by system calls that no tool sees; who is left where nobody can go on is told by the log.
 
 mod brute;
+mod pace;
 mod program;
 
 use crate::common::bar::{self, Bar};
@@ -13,6 +14,7 @@ use crate::common::compile::succeed;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use brute::{Outcome, outcomes};
+use pace::Pace;
 use program::Program;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -92,6 +94,8 @@ struct Report {
     evaluation: &'static str,
     command: String,
     programs: Vec<Compared>,
+    /// None with --only.
+    paces: Vec<Pace>,
     bars: Vec<Bar>,
 }
 
@@ -106,8 +110,15 @@ pub fn run(options: &Options) -> Result<bool> {
         eprintln!("seed {seed}: {}", verdicts.join(", "));
         programs.push(compared);
     }
-    let bars = bars_of(&programs);
-    let report = Report { evaluation: "complete", command: command_line(), programs, bars };
+    let paces = match options.only {
+        Some(_) => Vec::new(),
+        None => pace::measure(&tools.rashomon, folder.path(), options.quick)?,
+    };
+    let mut bars = bars_of(&programs);
+    if let Some(slowest) = paces.iter().map(Pace::ratio).min_by(f64::total_cmp) {
+        bars.push(Bar::at_least("schedules a second beside native starts, least of five programs", slowest, 0.5, " of them"));
+    }
+    let report = Report { evaluation: "complete", command: command_line(), programs, paces, bars };
     bar::finish(&report, &report.bars, options.json, || print(&report))
 }
 
@@ -282,6 +293,17 @@ fn print(report: &Report) {
         }
     }
     table.print();
+    let mut paces = Table::new(&["program", "threads", "starts a second", "schedules a second", "ratio"]);
+    for pace in &report.paces {
+        paces.row(vec![
+            pace.program.into(),
+            pace.threads.to_string(),
+            format!("{:.0}", pace.starts),
+            format!("{:.0}", pace.schedules),
+            format!("{:.2}", pace.ratio()),
+        ]);
+    }
+    paces.print();
     for one in &report.programs {
         for reached in one.reached.iter().filter(|reached| !reached.is_complete()) {
             println!("seed {}, {}: missing {:?}, unknown {:?}", one.seed, reached.search, reached.missing, reached.unknown);
