@@ -44,8 +44,8 @@ const UNORDERED_AT_MOST: u64 = 64;
 const MOST_OF_POS: usize = 2_000;
 /// Orders of one execution.
 const MOST_ORDERS: usize = 1 << 11;
-/// Steps that are looked at for a plan: for each step of the execution so many, in all from ten milliseconds' worth to a second's,
-/// so that planning takes hardly longer than executing. What they do not suffice for comes as it may.
+/// Steps that are looked at for a plan: so many for each of the execution, in all from ten milliseconds' worth to a second's, so
+/// that planning takes hardly longer than executing. What they do not suffice for comes as it may.
 const LOOKED_AT_EACH: u64 = 1 << 6;
 const LOOKED_AT: [u64; 2] = [1 << 17, 1 << 23];
 /// Executions that plans are made from, and orders of an object that are gone on from.
