@@ -169,7 +169,7 @@ impl Orders {
         }
     }
 
-    /// Of executions that are known to be long.
+    /// Of executions that are known to be long, where others search, too: it ends where no object can be ordered.
     pub fn of_long(seed: u64) -> Self {
         Self { steps: usize::MAX, ..Self::new(seed) }
     }
@@ -423,7 +423,8 @@ impl Orders {
 
 impl Search for Orders {
     fn next(&mut self) -> Option<Plan> {
-        if self.given >= UNORDERED_AT_MOST && !self.has_choices() && !self.is_busy {
+        let goes_on = self.has_choices() || self.is_busy && self.steps < usize::MAX;
+        if self.given >= UNORDERED_AT_MOST && !goes_on {
             return None;
         }
         self.given += 1;
