@@ -84,7 +84,7 @@ struct Held {
 struct Builder {
     shape: Shape,
     counts: HashMap<(u32, u64), u64>,
-    /// Objects with too many steps: the thread of all of them so far, and whether one changes the object.
+    /// Objects with too many steps: one of the threads that come there, and whether any step changes the object.
     frequent: HashMap<u64, (u32, bool)>,
     held: HashMap<u32, Vec<Held>>,
     /// By thread: the object that its last step was at, and its first event there since it came.
