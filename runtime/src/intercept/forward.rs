@@ -49,5 +49,4 @@ forward! {
     "GLIBC_2.23" lgammaf
     "GLIBC_2.23" lgammal
     "GLIBC_2.3.4" pthread_attr_getaffinity_np
-    "GLIBC_2.3.4" sched_getaffinity
 }

@@ -9,6 +9,7 @@
 
 use super::lock_common::{is_time, nanoseconds};
 use super::process::fork_bare;
+use super::processors;
 use super::queue::{self, Outcome};
 use super::time::{clock_sleep, fill_random, get_time, give_way, nano_sleep, seconds, time_of_day};
 use crate::detect;
@@ -40,6 +41,8 @@ mod number {
     pub const CLOCK_NANOSLEEP: isize = 230;
     pub const EXIT_GROUP: isize = 231;
     pub const GETRANDOM: isize = 318;
+    pub const SCHED_SETAFFINITY: isize = 203;
+    pub const SCHED_GETAFFINITY: isize = 204;
     pub const CLONE: isize = 56;
     pub const FORK: isize = 57;
     pub const VFORK: isize = 58;
@@ -133,6 +136,15 @@ unsafe extern "C" fn system_call(number: isize, a: usize, b: usize, c: usize, d:
             number::CLONE if a & CLONE_VM == 0 => fork_bare(|| real_call(number, arguments) as c_int) as isize,
             number::CLONE3 if *(a as *const usize) & CLONE_VM == 0 => {
                 fork_bare(|| real_call(number, arguments) as c_int) as isize
+            }
+            number::SCHED_SETAFFINITY | number::SCHED_GETAFFINITY => {
+                let result = real_call(number, arguments);
+                match number {
+                    number::SCHED_GETAFFINITY if result > 0 => processors::told(a as c_int, result as usize, c as *mut u8),
+                    number::SCHED_SETAFFINITY if result == 0 => processors::was_placed(a as c_int, b, c as *const u8),
+                    _ => {}
+                }
+                result
             }
             number if may_block(number) => blocking(number, arguments, site),
             number::EXIT_GROUP => {

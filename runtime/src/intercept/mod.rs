@@ -52,6 +52,7 @@ pub mod passage;
 pub mod passing;
 pub mod poll;
 pub mod process;
+pub mod processors;
 pub mod quarantine;
 pub mod queue;
 pub mod room;

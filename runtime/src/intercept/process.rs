@@ -13,6 +13,7 @@ use crate::report;
 use crate::serial::shutdown;
 use crate::serial::{blocked, linger, sched};
 use crate::system::memory::List;
+use crate::system::processor::everywhere;
 use crate::system::real::real;
 use crate::system::registered::Registered;
 use crate::system::thread::Runtime;
@@ -199,7 +200,7 @@ fn spawn_by(real: &crate::system::real::Real, process: *mut c_int, call: Spawn) 
             runtime.thread().place_given.set(place);
             given = environment.insert(Environment::new()).with_place(given.cast(), place).cast();
         }
-        error = function(&mut id, call.path, call.actions, call.attributes, call.arguments, given);
+        error = everywhere(|| function(&mut id, call.path, call.actions, call.attributes, call.arguments, given));
         if error == 0 { id } else { -1 }
     });
     if error == 0 && !process.is_null() {
@@ -265,7 +266,7 @@ fn replace(environment: Texts, call: impl FnOnce(Texts) -> c_int) -> c_int {
     // SAFETY: null, or the program's list of texts, which ends with null.
     let given = unsafe { own.with_place(environment.cast(), place) }.cast();
     drop(runtime);
-    end(note::EXECUTED, &[place], || call(given))
+    end(note::EXECUTED, &[place], || everywhere(|| call(given)))
 }
 
 fn own_environment() -> Texts {

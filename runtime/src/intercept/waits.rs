@@ -11,6 +11,7 @@ use crate::record::external;
 use crate::record::recorder;
 use crate::serial::sched;
 use crate::system::config;
+use crate::system::processor::everywhere;
 use crate::system::real::{errno, real};
 use crate::system::signals::SignalInfo;
 use crate::system::thread::Runtime;
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn wait_process_usage(process: c_int, status: *mut c_int, 
 
 unsafe extern "C" fn shell(command: *const c_char) -> c_int {
     // SAFETY: the program's command, or null.
-    external_processes(0, 0, || unsafe { real!(fn system(*const c_char) -> c_int)(command) as isize })
+    external_processes(0, 0, || unsafe { everywhere(|| real!(fn system(*const c_char) -> c_int)(command)) as isize })
 }
 
 unsafe extern "C" fn close_process(stream: *mut u8) -> c_int {

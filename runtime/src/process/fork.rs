@@ -27,7 +27,7 @@ use crate::system::lock::RawLock;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{Held, Runtime, Thread};
 use crate::system::tls::{current, hot};
-use crate::system::{config, header, loader, modules, signals, stripes};
+use crate::system::{config, header, loader, modules, processor, signals, stripes};
 use crate::threads;
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::field;
@@ -42,6 +42,8 @@ static mut CRADLE: Cradle = Cradle::EMPTY;
 static mut MASK: u64 = 0;
 /// Whether the loader's lock is held as well.
 static mut LOADER_HELD: bool = false;
+/// Whether the thread that forks has left the process's one processor, so that the child chooses another.
+static mut LEFT_PROCESSOR: bool = false;
 
 /// In the parent, before.
 unsafe extern "C" fn prepare() {
@@ -63,6 +65,7 @@ unsafe extern "C" fn prepare() {
     unsafe {
         (&raw mut MASK).write(mask);
         (&raw mut LOADER_HELD).write(loader_held);
+        (&raw mut LEFT_PROCESSOR).write(processor::leave());
         let cradle = &raw mut CRADLE;
         (*cradle).fill();
     }
@@ -87,6 +90,9 @@ unsafe extern "C" fn parent() {
     let (mask, loader_held) = unsafe {
         runtime.thread().place_given.set(if (*cradle).page.is_null() { NO_PLACE } else { (*cradle).number });
         (*cradle).leave();
+        if (&raw const LEFT_PROCESSOR).read() {
+            processor::come_back();
+        }
         ((&raw const MASK).read(), (&raw const LOADER_HELD).read())
     };
     LOCK.unlock();
@@ -171,6 +177,10 @@ unsafe fn begin(thread: &'static Thread, cradle: &Cradle) {
     let nesting = hot().nesting.replace(1);
     let elapsed = clock::elapsed();
     let start = header::word(field::START_TIME).load(Relaxed);
+    // SAFETY: no other thread is there.
+    if unsafe { (&raw const LEFT_PROCESSOR).read() } {
+        processor::choose();
+    }
     recorder::forget(thread);
     cradle.settle();
     header::set(field::START_TIME, start);

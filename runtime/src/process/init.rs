@@ -13,7 +13,7 @@ use crate::serial::{blocked, clock, explore, gate, linger, policy, replay, sched
 use crate::system::real::{self, real};
 use crate::system::sys;
 use crate::system::thread::{NO_THREAD, Runtime, Thread};
-use crate::system::{glibc, handles, loader, modules, signals, storage};
+use crate::system::{config, glibc, handles, loader, modules, processor, signals, storage};
 use crate::threads;
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -80,6 +80,9 @@ unsafe fn start(directory: &[u8; 4096]) {
             let words = unwritten::cause(error.unsigned_abs() as u64).map_or("", |cause| cause.words);
             sys::die(&[what, b": ", words.as_bytes(), b" (errno ", number.bytes(), b")"])
         }
+    }
+    if config::serial() {
+        processor::choose();
     }
     clock::initialise();
     policy::initialise();

@@ -22,7 +22,7 @@
 use crate::serial::{debugged, explore, kept, preconditions, sched, watchdog};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{State, Thread, known};
-use crate::system::{header, signals};
+use crate::system::{header, processor, signals};
 use core::arch::naked_asm;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
@@ -322,6 +322,8 @@ unsafe extern "C" fn go_on(_flags: usize, _stack: u64, _tid_address: u64, _threa
 extern "C" fn serve(caller: &Thread) {
     signals::set_mask(u64::MAX);
     let id = sys::process_id();
+    // Each execution chooses a processor of its own.
+    let left = processor::leave();
     let mut last = 0;
     say(answer::STANDS, 0, 0);
     loop {
@@ -336,7 +338,12 @@ extern "C" fn serve(caller: &Thread) {
         // copy of this stack.
         let child = unsafe { syscall!(CLONE, 0, 0, 0) };
         match child {
-            0 => return execute(caller, id),
+            0 => {
+                if left {
+                    processor::choose();
+                }
+                return execute(caller, id);
+            }
             1.. => {
                 last = child as usize;
                 say(answer::ENDED, last, await_end(last));

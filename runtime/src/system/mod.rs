@@ -22,6 +22,7 @@ pub mod memory;
 pub mod modules;
 pub mod pool;
 pub mod process_name;
+pub mod processor;
 pub mod real;
 pub mod registered;
 pub mod shared;

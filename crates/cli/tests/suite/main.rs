@@ -60,6 +60,7 @@ mod other_deadlocks;
 mod parquet;
 mod perfetto;
 mod portfolio;
+mod processors;
 mod queue;
 mod record_filter;
 mod repetition;

@@ -1,6 +1,7 @@
 //! Streams: what goes through them. Their buffers are the library's, which locks them.
 
 use super::*;
+use crate::intercept::processors;
 use crate::intercept::stdio::{self, Wants, takes};
 use core::ffi::c_int;
 
@@ -75,5 +76,5 @@ effects! {
     fgetpos64(stream, place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { 16 } else { 0 }); };
     fsetpos(stream, place) -> c_int, reads |r| { r.bytes(place, 16); };
     fsetpos64(stream, place) -> c_int, reads |r| { r.bytes(place, 16); };
-    popen(command, mode) -> usize, reads |r| { r.text(command); r.text(mode); };
+    popen(command, mode) -> usize, by processors::open_process, reads |r| { r.text(command); r.text(mode); };
 }
