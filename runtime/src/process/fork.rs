@@ -42,8 +42,6 @@ static mut CRADLE: Cradle = Cradle::EMPTY;
 static mut MASK: u64 = 0;
 /// Whether the loader's lock is held as well.
 static mut LOADER_HELD: bool = false;
-/// Whether the thread that forks has left the process's one processor, so that the child chooses another.
-static mut LEFT_PROCESSOR: bool = false;
 
 /// In the parent, before.
 unsafe extern "C" fn prepare() {
@@ -61,11 +59,11 @@ unsafe extern "C" fn prepare() {
         if config::serial() { sched::external(&runtime, || sched::until_timeout(is_held)) } else { sched::until_timeout(is_held) }
     });
     LOCK.lock();
+    processor::leave();
     // SAFETY: under the lock nobody else prepares.
     unsafe {
         (&raw mut MASK).write(mask);
         (&raw mut LOADER_HELD).write(loader_held);
-        (&raw mut LEFT_PROCESSOR).write(processor::leave());
         let cradle = &raw mut CRADLE;
         (*cradle).fill();
     }
@@ -90,11 +88,9 @@ unsafe extern "C" fn parent() {
     let (mask, loader_held) = unsafe {
         runtime.thread().place_given.set(if (*cradle).page.is_null() { NO_PLACE } else { (*cradle).number });
         (*cradle).leave();
-        if (&raw const LEFT_PROCESSOR).read() {
-            processor::come_back();
-        }
         ((&raw const MASK).read(), (&raw const LOADER_HELD).read())
     };
+    processor::come_back();
     LOCK.unlock();
     if loader_held {
         loader::release();
@@ -177,10 +173,7 @@ unsafe fn begin(thread: &'static Thread, cradle: &Cradle) {
     let nesting = hot().nesting.replace(1);
     let elapsed = clock::elapsed();
     let start = header::word(field::START_TIME).load(Relaxed);
-    // SAFETY: no other thread is there.
-    if unsafe { (&raw const LEFT_PROCESSOR).read() } {
-        processor::choose();
-    }
+    processor::choose_again();
     recorder::forget(thread);
     cradle.settle();
     header::set(field::START_TIME, start);

@@ -322,8 +322,7 @@ unsafe extern "C" fn go_on(_flags: usize, _stack: u64, _tid_address: u64, _threa
 extern "C" fn serve(caller: &Thread) {
     signals::set_mask(u64::MAX);
     let id = sys::process_id();
-    // Each execution chooses a processor of its own.
-    let left = processor::leave();
+    processor::leave();
     let mut last = 0;
     say(answer::STANDS, 0, 0);
     loop {
@@ -338,12 +337,7 @@ extern "C" fn serve(caller: &Thread) {
         // copy of this stack.
         let child = unsafe { syscall!(CLONE, 0, 0, 0) };
         match child {
-            0 => {
-                if left {
-                    processor::choose();
-                }
-                return execute(caller, id);
-            }
+            0 => return execute(caller, id),
             1.. => {
                 last = child as usize;
                 say(answer::ENDED, last, await_end(last));
@@ -402,6 +396,7 @@ fn execute(caller: &Thread, parent: u32) {
         sys::exit_group(125);
     }
     close_pipes();
+    processor::choose_again();
     preconditions::open_files_again();
     header::set(field::PROCESS_ID, sys::process_id() as u64);
     // SAFETY: the scheduler's lock is held since the process stood, and nobody else is there.

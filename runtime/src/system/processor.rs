@@ -10,7 +10,7 @@
 //! libc's allocator, which asks the kernel by itself, makes fewer arenas.
 
 use crate::system::sys::syscall;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 const SCHED_SETAFFINITY: usize = 203;
 const SCHED_GETAFFINITY: usize = 204;
@@ -22,13 +22,12 @@ type Mask = [u64; WORDS];
 
 /// The chosen one + 1; 0: none.
 static CHOSEN: AtomicU32 = AtomicU32::new(0);
-/// Where the program may run, and how many bytes of that the kernel knows.
+/// Where the program may run.
 static ALLOWED: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
-static ALLOWED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// The calling thread stays on the processor that it is on, as do those that it will make.
 pub fn choose() {
-    let Some((allowed, bytes)) = mask_of(0) else { return };
+    let Some(allowed) = mask_of_thread() else { return };
     if allowed.iter().map(|word| word.count_ones()).sum::<u32>() < 2 {
         return;
     }
@@ -41,7 +40,6 @@ pub fn choose() {
         for (kept, word) in ALLOWED.iter().zip(allowed) {
             kept.store(word, Relaxed);
         }
-        ALLOWED_BYTES.store(bytes, Relaxed);
         CHOSEN.store(processor + 1, Release);
     }
 }
@@ -51,26 +49,32 @@ pub fn is_chosen() -> bool {
     CHOSEN.load(Acquire) != 0
 }
 
-/// The calling thread may run where the program may, and so may what it makes from here on. False if it was not on the chosen
-/// processor by our choice, and nothing has changed.
-pub fn leave() -> bool {
-    is_chosen() && mask_of(0).is_some_and(|(mask, _)| is_ours(&mask)) && set(&allowed())
+/// The calling thread may run where the program may, and so may what it makes from here on; unless the program placed it itself.
+pub fn leave() {
+    if is_chosen() && is_of_thread(&ours()) {
+        set(&allowed());
+    }
 }
 
-/// Behind [`leave`], if that was true, in the same process.
+/// Behind [`leave`], in the same process.
 pub fn come_back() {
-    if let Some(processor) = CHOSEN.load(Acquire).checked_sub(1) {
-        set(&only(processor));
+    if is_chosen() && is_of_thread(&allowed()) {
+        set(&ours());
+    }
+}
+
+/// The same in a forked child, which chooses anew.
+pub fn choose_again() {
+    if is_chosen() && is_of_thread(&allowed()) {
+        choose();
     }
 }
 
 /// What is called here sees, and hands on to programs that it starts, where the program may run.
 pub fn everywhere<R>(call: impl FnOnce() -> R) -> R {
-    let left = leave();
+    leave();
     let result = call();
-    if left {
-        come_back();
-    }
+    come_back();
     result
 }
 
@@ -92,8 +96,8 @@ fn ours() -> Mask {
     CHOSEN.load(Acquire).checked_sub(1).map_or([0; WORDS], only)
 }
 
-fn is_ours(mask: &Mask) -> bool {
-    *mask == ours()
+fn is_of_thread(mask: &Mask) -> bool {
+    mask_of_thread().is_some_and(|of| of == *mask)
 }
 
 fn only(processor: u32) -> Mask {
@@ -104,12 +108,12 @@ fn allowed() -> Mask {
     core::array::from_fn(|at| ALLOWED[at].load(Relaxed))
 }
 
-/// Where a thread may run; 0: the calling one.
-fn mask_of(id: u32) -> Option<(Mask, usize)> {
+/// Where the calling thread may run.
+fn mask_of_thread() -> Option<Mask> {
     let mut mask = [0; WORDS];
     // SAFETY: room of the size given.
-    let bytes = unsafe { syscall!(SCHED_GETAFFINITY, id, size_of::<Mask>(), mask.as_mut_ptr()) };
-    (bytes > 0).then_some((mask, bytes as usize))
+    let bytes = unsafe { syscall!(SCHED_GETAFFINITY, 0, size_of::<Mask>(), mask.as_mut_ptr()) };
+    (bytes > 0).then_some(mask)
 }
 
 fn set(mask: &Mask) -> bool {
