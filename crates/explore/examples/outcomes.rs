@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         snapshots: true,
     };
     let mut lines = BTreeSet::new();
-    let limits = Limits { schedules: MOST_SCHEDULES, until: Deadline::NEVER };
+    let limits = Limits::new(MOST_SCHEDULES, Deadline::NEVER);
     let summary = explorer.search(search.as_mut(), limits, |_, observation| {
         lines.extend(observation.failure.map(|failure| line(failure, &observation.log)));
         Go::On

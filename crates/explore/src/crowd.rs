@@ -36,7 +36,8 @@ mod tests {
     use crate::shape::Shape;
     use rashomon_abi::exploration::Operation;
     use rashomon_abi::record::AccessClass;
-    use std::collections::{BTreeSet, HashSet};
+    use rustc_hash::FxHashSet;
+    use std::collections::BTreeSet;
 
     const DATA: u64 = 0x3000;
     const THREADS: u32 = 100;
@@ -49,7 +50,7 @@ mod tests {
             let does = Pending { operation, site: 1 + u64::from(thread == ALONE), ..Pending::default() };
             Step { thread, enabled: 0, asleep: 0, waiting: 0, does, after: None }
         };
-        Shape::of(&Log { steps: (0..THREADS).map(step).collect(), ..Log::default() }, &HashSet::new())
+        Shape::of(&Log { steps: (0..THREADS).map(step).collect(), ..Log::default() }, &FxHashSet::default())
     }
 
     #[test]

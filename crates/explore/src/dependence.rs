@@ -7,7 +7,7 @@
 use crate::log::{Log, Pending};
 use rashomon_abi::exploration::Operation;
 use rashomon_abi::record::Op;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 const GRANULE: u64 = 8;
@@ -63,7 +63,7 @@ pub struct Order<'a> {
     clocks: Vec<Vec<u32>>,
     /// What each thread knew before the operation of a step.
     knew: Vec<Vec<u32>>,
-    by_key: HashMap<u64, Vec<u32>>,
+    by_key: FxHashMap<u64, Vec<u32>>,
     threads: usize,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Order<'a> {
     pub fn of(log: &'a Log) -> Self {
         let threads = log.threads.len();
         let mut order =
-            Self { log, clocks: Vec::with_capacity(log.steps.len()), knew: Vec::new(), by_key: HashMap::new(), threads };
+            Self { log, clocks: Vec::with_capacity(log.steps.len()), knew: Vec::new(), by_key: FxHashMap::default(), threads };
         let mut current: Vec<Option<Vec<u32>>> = vec![None; threads];
         for (at, step) in log.steps.iter().enumerate() {
             let thread = step.thread as usize;

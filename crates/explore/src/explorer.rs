@@ -1,10 +1,10 @@
-//! Executions of one program under plans, several at a time where the search allows it.
+//! Executions of one program under plans.
 
 use crate::error::ExploreError;
 use crate::failure::{Expected, Failure};
 use crate::file::{self, Answer, End, Refusal, Request, VisibleAccesses};
 use crate::log::Log;
-use crate::search::{Plan, Search};
+use crate::search::Plan;
 use rashomon_abi::control::option;
 use rashomon_confirm::force::{header_of, new_session};
 use rashomon_confirm::snapshot::{self, Begun, Snapshot};
@@ -12,10 +12,9 @@ use rashomon_confirm::{ConfirmError, Ending, Execution, Forcing, Output, Program
 use rashomon_event::{Deadline, Schedule};
 use rashomon_trace::control::{self, ControlRequest, Policy};
 use rashomon_trace::{RunHeader, RunMode};
-use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What all executions share.
 #[derive(Clone, Debug)]
@@ -65,6 +64,14 @@ pub struct Observation {
 pub struct Limits {
     pub schedules: u64,
     pub until: Deadline,
+    /// Of one batch.
+    pub at_a_time: usize,
+}
+
+impl Limits {
+    pub fn new(schedules: u64, until: Deadline) -> Self {
+        Self { schedules, until, at_a_time: usize::MAX }
+    }
 }
 
 /// What became of a search.
@@ -82,20 +89,8 @@ pub struct Summary {
     pub refused: Option<Refusal>,
 }
 
-/// A search that goes on.
-#[derive(Default)]
-pub struct Running {
-    pub summary: Summary,
-    /// By slot.
-    snapshots: Vec<Option<Standing>>,
-    /// Why there is none. Of a search that ends with its first execution nobody is told: that one began at the beginning anyway.
-    refused: Option<Refusal>,
-    /// Plans of the search that there was no time to execute, in their order: the next ones to be.
-    unfinished: VecDeque<Plan>,
-}
-
 /// A process that stands where exploration begins, and its file, in which it is told what to do.
-struct Standing {
+pub(crate) struct Standing {
     snapshot: Snapshot,
     exploration: File,
     path: PathBuf,
@@ -179,7 +174,7 @@ impl Explorer<'_> {
     }
 
     /// A process that stands where exploration begins; or, where there can be none, what came of the plan.
-    fn stand(&self, slot: usize, plan: &Plan) -> Result<Result<Standing, Observation>, ExploreError> {
+    pub(crate) fn stand(&self, slot: usize, plan: &Plan) -> Result<Result<Standing, Observation>, ExploreError> {
         let session = self.folder.join(format!("snapshot-{slot}"));
         self.prepare(&session, plan, true)?;
         match snapshot::begin(self.program, &session, &self.forcing.input, self.forcing.limit())? {
@@ -194,9 +189,13 @@ impl Explorer<'_> {
     }
 
     /// One execution from a snapshot, or without one from the beginning.
-    fn execute_from(&self, slot: usize, plan: &Plan, from: Option<&mut Option<Standing>>) -> Result<Observation, ExploreError> {
-        if let Some(from) = from
-            && let Some(Standing { snapshot, exploration, path }) = from
+    pub(crate) fn execute_from(
+        &self,
+        slot: usize,
+        plan: &Plan,
+        from: &mut Option<Standing>,
+    ) -> Result<Observation, ExploreError> {
+        if let Some(Standing { snapshot, exploration, path }) = from
             && file::rewrite(exploration, path, &self.request(plan, false))?
         {
             if let Some((execution, header)) = snapshot.execute(self.forcing.limit())? {
@@ -205,124 +204,5 @@ impl Explorer<'_> {
             *from = None;
         }
         self.execute(slot, plan)
-    }
-
-    /// Executes what a search plans until it has no more, a limit is reached, or `observe` has seen enough. Observations come in
-    /// the order of plans, whatever ends first.
-    pub fn search(
-        &self,
-        search: &mut dyn Search,
-        limits: Limits,
-        mut observe: impl FnMut(&Plan, &Observation) -> Go,
-    ) -> Result<Summary, ExploreError> {
-        let mut running = Running::default();
-        while self.batch(search, limits, &mut running, &mut observe)? == Go::On {}
-        Ok(running.summary)
-    }
-
-    /// The next plans of a search, as many as are executed at the same time. [`Go::Stop`]: it has no more, a limit is reached, or
-    /// `observe` has seen enough.
-    pub fn batch(
-        &self,
-        search: &mut dyn Search,
-        limits: Limits,
-        running: &mut Running,
-        observe: &mut dyn FnMut(&Plan, &Observation) -> Go,
-    ) -> Result<Go, ExploreError> {
-        let begin = Instant::now();
-        let go = self.next_batch(search, limits, running, observe);
-        running.summary.duration += begin.elapsed();
-        go
-    }
-
-    fn next_batch(
-        &self,
-        search: &mut dyn Search,
-        limits: Limits,
-        Running { summary, snapshots, refused, unfinished }: &mut Running,
-        observe: &mut dyn FnMut(&Plan, &Observation) -> Go,
-    ) -> Result<Go, ExploreError> {
-        let at_once = if search.parallel() && self.program.runs_alone() { self.jobs.max(1) } else { 1 };
-        let late = limits.until.is_over();
-        let left = limits.schedules.saturating_sub(summary.schedules);
-        let mut plans = Vec::new();
-        while !late && plans.len() < at_once.min(usize::try_from(left).unwrap_or(usize::MAX)) {
-            match unfinished.pop_front().or_else(|| search.next()) {
-                Some(plan) => plans.push(plan),
-                None => break,
-            }
-        }
-        if plans.is_empty() {
-            summary.exhausted = !late && left > 0 && search.is_exhaustive();
-            return Ok(Go::Stop);
-        }
-        let mut without = None;
-        while self.snapshots && refused.is_none() && snapshots.len() < plans.len() {
-            let slot = snapshots.len();
-            match self.stand(slot, &plans[slot]) {
-                Err(error) if error.is_of_nothing() && self.forcing.deadline.is_over() => {
-                    unfinished.extend(plans);
-                    return Ok(Go::Stop);
-                }
-                Err(error) => return Err(error),
-                Ok(Ok(snapshot)) => snapshots.push(Some(snapshot)),
-                Ok(Err(observation)) => {
-                    *refused = Some(observation.refused);
-                    without = Some((slot, observation));
-                }
-            }
-        }
-        if summary.schedules + plans.len() as u64 > 1 {
-            summary.refused = *refused;
-        }
-        let observations = self.execute_all(&plans, snapshots, without);
-        summary.from_snapshots += snapshots.iter().take(plans.len()).flatten().count() as u64;
-        for (number, (plan, observation)) in plans.iter().zip(observations).enumerate() {
-            let observation = match observation {
-                // It was ended with the budget, before it had begun.
-                Err(error) if error.is_of_nothing() && self.forcing.deadline.is_over() => None,
-                // The end of the budget ended it: that says nothing about the program.
-                other => Some(other?).filter(|observation| !self.was_cut(observation)),
-            };
-            let Some(observation) = observation else {
-                unfinished.extend(plans.drain(number..));
-                return Ok(Go::Stop);
-            };
-            summary.schedules += 1;
-            summary.steps += observation.log.steps.len() as u64;
-            summary.most_steps = summary.most_steps.max(observation.log.steps.len());
-            search.learn(plan, &observation.log, observation.end);
-            if observe(plan, &observation) == Go::Stop {
-                return Ok(Go::Stop);
-            }
-        }
-        Ok(Go::On)
-    }
-
-    /// `done`: a plan by number that has been executed already.
-    fn execute_all(
-        &self,
-        plans: &[Plan],
-        snapshots: &mut [Option<Standing>],
-        done: Option<(usize, Observation)>,
-    ) -> Vec<Result<Observation, ExploreError>> {
-        let mut snapshots = snapshots.iter_mut();
-        let (number, mut observed) = done.map_or((usize::MAX, None), |(number, observation)| (number, Some(observation)));
-        let mut work = plans.iter().enumerate().map(|(slot, plan)| {
-            let snapshot = snapshots.next();
-            let observed = if slot == number { observed.take() } else { None };
-            move || observed.map_or_else(|| self.execute_from(slot, plan, snapshot), Ok)
-        });
-        if plans.len() == 1 {
-            return work.next().map(|work| work()).into_iter().collect();
-        }
-        std::thread::scope(|scope| {
-            let handles: Vec<_> = work.map(|work| scope.spawn(work)).collect();
-            let join = |handle: std::thread::ScopedJoinHandle<'_, _>| match handle.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            handles.into_iter().map(join).collect()
-        })
     }
 }

@@ -4,7 +4,8 @@
 //! comes first in any case if the other order would close a cycle with what is decided.
 
 use crate::shape::{Decided, Edge, Event, Place, Shape};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Threads, in the order of their steps at an object.
 pub type Sequence = Vec<u32>;
@@ -14,12 +15,15 @@ pub struct Units<'e> {
     units: Vec<Vec<&'e Event>>,
     /// Bits by number: which come before this one in any case.
     before: Vec<u64>,
+    /// By thread, its first one; and behind each unit the next one of its thread.
+    first: Vec<(u32, usize)>,
+    next: Vec<Option<usize>>,
 }
 
 impl<'e> Units<'e> {
     pub fn of(shape: &Shape, events: &'e [Event], whole: bool, decided: &Decided) -> Self {
         let units = shape.units(events, whole);
-        let mut known: HashMap<Place, HashMap<u32, usize>> = HashMap::new();
+        let mut known: FxHashMap<Place, FxHashMap<u32, usize>> = FxHashMap::default();
         let mut before = vec![0; units.len()];
         for one in 0..units.len() {
             for other in one + 1..units.len() {
@@ -41,7 +45,8 @@ impl<'e> Units<'e> {
                 }
             }
         }
-        Self { units, before }
+        let (first, next) = of_threads(&units);
+        Self { units, before, first, next }
     }
 
     fn thread(&self, unit: usize) -> u32 {
@@ -55,10 +60,15 @@ impl<'e> Units<'e> {
 
     /// The extension that is nearest to an order of the units' threads: each as early as it may be.
     pub fn nearest(&self, wanted: &[u32]) -> Vec<usize> {
-        let mut of: HashMap<u32, VecDeque<usize>> = HashMap::new();
-        (0..self.units.len()).for_each(|unit| of.entry(self.thread(unit)).or_default().push_back(unit));
-        let mut open: Vec<usize> = wanted.iter().filter_map(|thread| of.get_mut(thread)?.pop_front()).collect();
-        let (mut done, mut nearest) = (0_u64, Vec::new());
+        let mut left: Vec<Option<usize>> = self.first.iter().map(|(_, unit)| Some(*unit)).collect();
+        let mut take = |thread: &u32| {
+            let at = self.first.binary_search_by_key(thread, |(thread, _)| *thread).ok()?;
+            let unit = left[at]?;
+            left[at] = self.next[unit];
+            Some(unit)
+        };
+        let mut open: Vec<usize> = wanted.iter().filter_map(&mut take).collect();
+        let (mut done, mut nearest) = (0_u64, Vec::with_capacity(open.len()));
         while !open.is_empty() {
             let next = open.iter().position(|&unit| self.before[unit] & !done == 0).unwrap_or(0);
             let unit = open.remove(next);
@@ -89,13 +99,27 @@ impl<'e> Units<'e> {
     }
 }
 
+/// Each thread's first unit, and what comes behind each in its thread.
+fn of_threads(units: &[Vec<&Event>]) -> (Vec<(u32, usize)>, Vec<Option<usize>>) {
+    let (mut first, mut next, mut last) = (BTreeMap::new(), vec![None; units.len()], BTreeMap::new());
+    for (number, unit) in units.iter().enumerate() {
+        let thread = unit[0].at.id.thread;
+        first.entry(thread).or_insert(number);
+        if let Some(before) = last.insert(thread, number) {
+            let before: usize = before;
+            next[before] = Some(number);
+        }
+    }
+    (first.into_iter().collect(), next)
+}
+
 fn edge(shape: &Shape, first: &[&Event], then: &[&Event], whole: bool) -> Option<Edge> {
     shape.order(first.last()?, then.first()?, whole).map(|(_, edge)| edge)
 }
 
 /// The logarithm of the number of orders in which so many steps of each thread can come.
 pub fn logarithm(threads: impl Iterator<Item = u32>) -> f64 {
-    let mut of: HashMap<u32, u32> = HashMap::new();
+    let mut of: FxHashMap<u32, u32> = FxHashMap::default();
     threads.zip(1_u32..).fold(0.0, |sum, (thread, all)| {
         let count = of.entry(thread).or_default();
         *count += 1;

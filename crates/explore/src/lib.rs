@@ -7,6 +7,7 @@
 //! chosen plain accesses.
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod beside;
 pub mod crowd;
 pub mod dependence;

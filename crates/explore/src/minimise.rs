@@ -53,7 +53,7 @@ pub fn minimise(
     if let Some(most) = best.log.preemptions().checked_sub(1) {
         let mut search = PreemptionBounding::new(most);
         let mut found = None;
-        let limits = Limits { schedules: budget, until: explorer.forcing.deadline };
+        let limits = Limits::new(budget, explorer.forcing.deadline);
         let summary = explorer.search(&mut search, limits, |_, observation| {
             if fails(observation) {
                 found = Some(observation.clone());

@@ -9,13 +9,13 @@
 
 use crate::dependence::keys;
 use crate::log::Log;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What all executions so far have shown.
 #[derive(Clone, Debug, Default)]
 pub struct Novelty {
-    sites: HashSet<(u64, u64)>,
-    orders: HashSet<[(u64, u64); 2]>,
+    sites: FxHashSet<(u64, u64)>,
+    orders: FxHashSet<[(u64, u64); 2]>,
 }
 
 impl Novelty {
@@ -23,7 +23,7 @@ impl Novelty {
     pub fn learn(&mut self, log: &Log) -> usize {
         let mut new = 0;
         // By object: who came last, and who wrote last. A reader has an order with the writer before it alone.
-        let mut last: HashMap<u64, [Option<usize>; 2]> = HashMap::new();
+        let mut last: FxHashMap<u64, [Option<usize>; 2]> = FxHashMap::default();
         for (at, step) in log.steps.iter().enumerate() {
             let operation = &step.does.operation;
             let place = (step.does.site, operation.op);

@@ -32,8 +32,9 @@ use crate::search::{Plan, Search};
 use crate::shape::{Decided, Event, Shape};
 use rashomon_abi::numbers::SplitMix;
 use rashomon_event::counted;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher as _};
 
 /// Of so many plans one orders nothing.
@@ -63,7 +64,8 @@ const TRIES: u32 = 2;
 const DRY: u32 = 3;
 /// Of so many plans of long executions one takes apart what a thread does at an object at once.
 const APART: u64 = 4;
-/// Draws for orders of all objects that did not come together.
+/// Draws for orders of all objects that did not come together; half as many each time that none is found, and twice as many when
+/// one is.
 const DRAWS_OF_ALL: u32 = 16;
 /// The logarithm of a number of orders of an object that counts as few: six.
 const FEW_ORDERS: f64 = 1.8;
@@ -73,17 +75,17 @@ const MOST_AVOIDED: usize = 8;
 /// What is known of an object.
 #[derive(Clone, Debug, Default)]
 struct Object {
-    seen: HashSet<u64>,
+    seen: FxHashSet<u64>,
     /// How often an order was asked for and did not come.
-    tried: HashMap<u64, u32>,
+    tried: FxHashMap<u64, u32>,
     /// Plans in a row without a new order.
     dry: u32,
     /// Behind which executions ended while threads had something to do: as after a failure.
     ended: VecDeque<Sequence>,
     /// What its threads did there.
-    shapes: HashSet<u64>,
+    shapes: FxHashSet<u64>,
     /// Which step found which one before it.
-    inputs: HashSet<(u64, u64)>,
+    inputs: FxHashSet<(u64, u64)>,
     /// Those that showed a new input; in long executions, those that made a thread do something else there, too.
     elite: VecDeque<Sequence>,
 }
@@ -102,14 +104,15 @@ pub struct Orders {
     given: u64,
     /// Plans that are not learned yet, oldest first: what was drawn for which object.
     open: VecDeque<Vec<(u64, Sequence)>>,
-    objects: HashMap<u64, Object>,
+    objects: FxHashMap<u64, Object>,
     kept: VecDeque<Shape>,
-    shapes: HashSet<u64>,
+    shapes: FxHashSet<u64>,
     /// In short executions: orders of all objects together that came, or were asked for.
-    together: HashSet<u64>,
+    together: FxHashSet<u64>,
+    draws_of_all: u32,
     /// How often an order was asked for and did not come; never again after it came once.
-    vain: HashMap<Order, u32>,
-    met: HashSet<Order>,
+    vain: FxHashMap<Order, u32>,
+    met: FxHashSet<Order>,
     /// Different orders of objects that were seen.
     seen: u64,
     /// Of the longest execution.
@@ -156,12 +159,13 @@ impl Orders {
             random: SplitMix(SplitMix::mixed(seed)),
             given: 0,
             open: VecDeque::new(),
-            objects: HashMap::new(),
+            objects: FxHashMap::default(),
             kept: VecDeque::new(),
-            shapes: HashSet::new(),
-            together: HashSet::new(),
-            vain: HashMap::new(),
-            met: HashSet::new(),
+            shapes: FxHashSet::default(),
+            together: FxHashSet::default(),
+            draws_of_all: DRAWS_OF_ALL,
+            vain: FxHashMap::default(),
+            met: FxHashSet::default(),
             seen: 0,
             steps: 0,
             is_busy: false,
@@ -347,7 +351,7 @@ impl Orders {
     }
 
     /// Which orders came, and which did not.
-    fn judge(&mut self, orders: &[Order], positions: &HashMap<StepId, usize>) {
+    fn judge(&mut self, orders: &[Order], positions: &FxHashMap<StepId, usize>) {
         for order in orders {
             match (positions.get(&order.first), positions.get(&order.then)) {
                 (Some(first), Some(then)) if first < then => {
@@ -363,7 +367,7 @@ impl Orders {
     /// What an execution showed.
     fn take_in(&mut self, log: &Log, orders: &[Order]) -> Shape {
         self.steps = self.steps.max(log.steps.len());
-        let asked: HashSet<StepId> = orders.iter().flat_map(|order| [order.first, order.then]).collect();
+        let asked: FxHashSet<StepId> = orders.iter().flat_map(|order| [order.first, order.then]).collect();
         let shape = Shape::of(log, &asked);
         self.judge(orders, &shape.positions);
         self.is_busy |= shape.is_busy;
@@ -432,16 +436,19 @@ impl Search for Orders {
         if let Some(again) = self.first.take() {
             orders = again;
         } else if !self.kept.is_empty() && self.random.below(UNORDERED) != 0 {
-            for _ in 0..DRAWS_OF_ALL {
+            let mut is_new = false;
+            for _ in 0..self.draws_of_all {
                 let nth = self.choose();
                 let shape = std::mem::take(&mut self.kept[nth]);
                 (orders, drawn) = self.plan(&shape);
                 self.kept[nth] = shape;
                 let all = hash_of_all(drawn.iter().map(|(object, order)| (*object, order.as_slice())));
-                if self.is_long() || self.together.insert(all) {
+                is_new = self.is_long() || self.together.insert(all);
+                if is_new {
                     break;
                 }
             }
+            self.draws_of_all = if is_new { (self.draws_of_all * 2).min(DRAWS_OF_ALL) } else { (self.draws_of_all / 2).max(1) };
         }
         self.open.push_back(drawn);
         let sampling = Sampling::Ordered { pos: self.steps <= MOST_OF_POS };

@@ -20,7 +20,8 @@ use crate::search::{Plan, Search};
 use rashomon_abi::exploration::{MOST_WANTED, Wanted, Wish};
 use rashomon_abi::numbers::SplitMix;
 use rashomon_event::counted;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Of so many plans one wants nothing.
@@ -76,14 +77,14 @@ pub struct ReadsFrom {
     open: VecDeque<Abstract>,
     kept: Vec<Kept>,
     /// How many executions showed exactly that.
-    shown: HashMap<u64, u64>,
+    shown: FxHashMap<u64, u64>,
     seen: BTreeSet<Pair>,
     /// Of these the inputs of places that have had several.
     choices: Vec<Pair>,
     /// Two that one execution showed, the smaller first; of places that have had several inputs.
-    together: HashSet<(Pair, Pair)>,
+    together: FxHashSet<(Pair, Pair)>,
     /// What was asked for, one or two pairs, and how often.
-    asked: HashMap<(Pair, Option<Pair>), u32>,
+    asked: FxHashMap<(Pair, Option<Pair>), u32>,
     /// By place that takes: the places that give where it takes.
     givers: BTreeMap<u64, BTreeSet<u64>>,
 }
@@ -100,7 +101,7 @@ struct Inputs {
 impl Inputs {
     fn of(log: &Log) -> Self {
         let mut inputs = Self::default();
-        let mut last: HashMap<u64, u64> = HashMap::new();
+        let mut last: FxHashMap<u64, u64> = FxHashMap::default();
         for step in &log.steps {
             let (operation, site) = (&step.does.operation, step.does.site);
             let object = operation.meets_at();
@@ -133,11 +134,11 @@ impl ReadsFrom {
             given: 0,
             open: VecDeque::new(),
             kept: Vec::new(),
-            shown: HashMap::new(),
+            shown: FxHashMap::default(),
             seen: BTreeSet::new(),
             choices: Vec::new(),
-            together: HashSet::new(),
-            asked: HashMap::new(),
+            together: FxHashSet::default(),
+            asked: FxHashMap::default(),
             givers: BTreeMap::new(),
         }
     }

@@ -8,8 +8,9 @@ use crate::log::{Log, Step};
 use crate::order_table::{Order, StepId};
 use rashomon_abi::exploration::NO_WAIT;
 use rashomon_abi::record::Op;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps of an object that counts as rarely touched.
 pub const MOST_EVENTS: usize = 64;
@@ -68,7 +69,7 @@ pub struct Shape {
     /// Threads are created before they run, joined after, and leave barriers when all have come.
     pub fixed: Vec<Edge>,
     /// Where the steps came that were asked about.
-    pub positions: HashMap<StepId, usize>,
+    pub positions: FxHashMap<StepId, usize>,
     /// What the thread of the last step touched last.
     pub last: Option<u64>,
 }
@@ -83,13 +84,13 @@ struct Held {
 #[derive(Default)]
 struct Builder {
     shape: Shape,
-    counts: HashMap<(u32, u64), u64>,
+    counts: FxHashMap<(u32, u64), u64>,
     /// Objects with too many steps: one of the threads that come there, and whether any step changes the object.
-    frequent: HashMap<u64, (u32, bool)>,
-    held: HashMap<u32, Vec<Held>>,
+    frequent: FxHashMap<u64, (u32, bool)>,
+    held: FxHashMap<u32, Vec<Held>>,
     /// By thread: the object that its last step was at, and its first event there since it came.
-    stays: HashMap<u32, (u64, usize)>,
-    barriers: HashMap<u64, Barrier>,
+    stays: FxHashMap<u32, (u64, usize)>,
+    barriers: FxHashMap<u64, Barrier>,
     rounds: u32,
     /// Steps of an object that are kept.
     most: usize,
@@ -100,13 +101,13 @@ struct Builder {
 struct Barrier {
     came: Vec<(u32, usize)>,
     /// Of threads that have come and not gone, the round.
-    round: HashMap<u32, Option<u32>>,
+    round: FxHashMap<u32, Option<u32>>,
 }
 
 impl Shape {
     /// `asked`: steps whose places in the log are of interest.
-    pub fn of(log: &Log, asked: &HashSet<StepId>) -> Self {
-        let places: HashSet<(u32, u64)> = asked.iter().map(|step| (step.thread, step.place)).collect();
+    pub fn of(log: &Log, asked: &FxHashSet<StepId>) -> Self {
+        let places: FxHashSet<(u32, u64)> = asked.iter().map(|step| (step.thread, step.place)).collect();
         let most = if log.steps.len() <= MOST_WITH_CROWDS { MOST_OF_CROWD } else { MOST_EVENTS };
         let mut builder = Builder { most, ..Builder::default() };
         for (index, step) in log.steps.iter().enumerate() {
@@ -176,7 +177,7 @@ impl Shape {
         let common = locks.find(|&lock| events.iter().all(|event| section(event, lock).is_some()));
         let mut units: Vec<Vec<&Event>> = Vec::new();
         // Of each thread, its last unit.
-        let mut last: HashMap<u32, usize> = HashMap::new();
+        let mut last: FxHashMap<u32, usize> = FxHashMap::default();
         for event in events {
             let thread = event.at.id.thread;
             let before = last.get(&thread).copied().filter(|&nth| {
@@ -321,7 +322,7 @@ impl Builder {
 #[derive(Clone, Debug, Default)]
 pub struct Decided {
     /// By thread and index: where an edge leads.
-    edges: HashMap<u32, BTreeMap<usize, Vec<(u32, usize)>>>,
+    edges: FxHashMap<u32, BTreeMap<usize, Vec<(u32, usize)>>>,
     /// Steps that were looked at to answer so far.
     looked_at: Cell<u64>,
 }
@@ -337,8 +338,8 @@ impl Decided {
     }
 
     /// Of each thread the earliest step that comes behind this one in any case, if it is not this one.
-    pub fn behind(&self, from: Place) -> HashMap<u32, usize> {
-        let mut reached: HashMap<u32, usize> = HashMap::new();
+    pub fn behind(&self, from: Place) -> FxHashMap<u32, usize> {
+        let mut reached: FxHashMap<u32, usize> = FxHashMap::default();
         let mut open = vec![from];
         while let Some((thread, index)) = open.pop() {
             self.looked_at.set(self.looked_at.get() + 1);
@@ -393,7 +394,7 @@ mod tests {
     #[test]
     fn what_is_under_one_lock_is_ordered_by_its_sections() {
         let log = log(&[section(0), section(1)].concat());
-        let shape = Shape::of(&log, &HashSet::new());
+        let shape = Shape::of(&log, &FxHashSet::default());
         let [one, other] = &shape.objects[&DATA][..] else { panic!("{shape:?}") };
         let (order, edge) = shape.order(other, one, false).expect("both sections end");
         assert_eq!((order.first.thread, order.then.thread, order.then.place), (1, 0, LOCK));
@@ -403,7 +404,7 @@ mod tests {
 
     #[test]
     fn of_a_lock_it_is_the_acquisitions_that_are_ordered() {
-        let shape = Shape::of(&log(&[section(0), section(1)].concat()), &HashSet::new());
+        let shape = Shape::of(&log(&[section(0), section(1)].concat()), &FxHashSet::default());
         let events = &shape.objects[&LOCK];
         let (order, edge) = shape.order(&events[1], &events[0], false).expect("nothing is in their way");
         assert_eq!((order.first.place, edge), (LOCK, [(1, 3), (0, 0)]));
@@ -412,7 +413,7 @@ mod tests {
     #[test]
     fn steps_without_a_common_lock_are_ordered_themselves() {
         let log = log(&[(0, write(DATA)), (1, write(DATA)), (0, write(DATA))]);
-        let shape = Shape::of(&log, &HashSet::new());
+        let shape = Shape::of(&log, &FxHashSet::default());
         let events = &shape.objects[&DATA];
         let (order, _) = shape.order(&events[2], &events[1], false).expect("nothing is in their way");
         assert_eq!(order.first, StepId { thread: 0, place: DATA, number: 1 });
@@ -422,14 +423,14 @@ mod tests {
     #[test]
     fn what_is_touched_often_or_by_one_thread_has_no_order() {
         let often: Vec<(u32, Operation)> = (0..=MOST_EVENTS as u32).map(|nth| (nth % 2, write(DATA))).collect();
-        assert!(Shape::of(&log(&often), &HashSet::new()).objects.is_empty());
-        assert!(Shape::of(&log(&[(0, write(DATA)), (0, write(DATA))]), &HashSet::new()).objects.is_empty());
+        assert!(Shape::of(&log(&often), &FxHashSet::default()).objects.is_empty());
+        assert!(Shape::of(&log(&[(0, write(DATA)), (0, write(DATA))]), &FxHashSet::default()).objects.is_empty());
     }
 
     #[test]
     fn what_many_threads_touch_rarely_is_a_crowd() {
         let crowd: Vec<(u32, Operation)> = (0..=MOST_EVENTS as u32).map(|nth| (nth, write(DATA))).collect();
-        let shape = Shape::of(&log(&crowd), &HashSet::new());
+        let shape = Shape::of(&log(&crowd), &FxHashSet::default());
         assert_eq!((shape.objects.len(), shape.crowds[&DATA].len()), (0, MOST_EVENTS + 1));
     }
 
@@ -443,7 +444,7 @@ mod tests {
             (1, write(DATA)),
             (0, on(Op::BarrierExit, LOCK)),
         ];
-        let shape = Shape::of(&log(&steps), &HashSet::new());
+        let shape = Shape::of(&log(&steps), &FxHashSet::default());
         let mut decided = Decided::default();
         shape.fixed.iter().for_each(|&edge| decided.add(edge));
         assert!(decided.follows((0, 0), (1, 4)) && !decided.follows((1, 4), (0, 0)));

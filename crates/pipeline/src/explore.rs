@@ -30,7 +30,8 @@ use crate::timeline::Drawing;
 use rashomon_confirm::{Forcing, Planner, force};
 use rashomon_event::{CodePlace, Deadline, EventKind, Finding, FindingId, Replays, Schedule, SiteId, Trace, Trial, Verdict};
 pub use rashomon_explore::Expected as ExpectedExit;
-use rashomon_explore::explorer::{Go, Limits, Running};
+use rashomon_explore::batch::Running;
+use rashomon_explore::explorer::{Go, Limits};
 use rashomon_explore::file::End;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::shape::MOST_EVENTS;
@@ -250,7 +251,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             ..
         } = exploring;
         let explorer = parts.explorer(program, settings, total);
-        let limits = Limits { schedules: settings.schedules, until: total.less(exploring.replays) };
+        let mut limits = Limits::new(settings.schedules, total.less(exploring.replays));
+        if settings.check {
+            limits.at_a_time = CHECK_BATCH * settings.jobs;
+        }
         let mut refused = None;
         let went = explorer.batch(search.as_mut(), limits, running, &mut |plan, observation| {
             *tried += 1;
@@ -484,6 +488,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(finding)
     }
 }
+
+/// Schedules of a turn in a check, by number of those that are executed at the same time.
+const CHECK_BATCH: usize = 4;
 
 /// Time that is kept for replays, however short an execution is: the machine may be busy.
 const LEAST_FOR_REPLAYS: Duration = Duration::from_millis(500);

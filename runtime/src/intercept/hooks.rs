@@ -15,6 +15,7 @@ use crate::record::recorder;
 use crate::serial::explore;
 use crate::serial::replay::AccessAt;
 use crate::serial::sched;
+use crate::serial::visible;
 use crate::system::glibc;
 use crate::system::loader;
 use crate::system::thread::Runtime;
@@ -271,6 +272,9 @@ unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
         if block.thread.get().is_none() || block.nesting.get() > 0 {
             // Not counted; an unknown thread comes here every time.
             block.quantum.set(block.quantum.get() + 1);
+            return;
+        }
+        if block.thread.get().is_some_and(|thread| visible::overlooks(thread, site)) {
             return;
         }
         let runtime = Runtime::enter();

@@ -15,18 +15,18 @@
 //! forked child does not explore.
 
 pub use crate::serial::exploration::words;
-use crate::serial::exploration::{log_start, set, sites_start, stop, word, write_pending, write_thread};
+use crate::serial::exploration::{log_start, set, stop, word, write_pending, write_thread};
 use crate::serial::policy::Occasion;
 use crate::serial::sched::{WaitFor, Wake};
 use crate::serial::strategy::{draws_anew, pick, step};
-use crate::serial::{clock, exploration, linger, replay, sched};
+use crate::serial::{clock, exploration, linger, replay, sched, visible};
 use crate::system::memory::{List, Spare};
 use crate::system::thread::{NO_THREAD, State, Thread, known};
-use crate::system::{config, folder, modules, sys};
+use crate::system::{config, folder, sys};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, policy};
-use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, Operation, SITE_WORDS, accesses, end, field, strategy};
+use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, Operation, accesses, end, field, strategy};
 use rashomon_abi::header::outcome;
 use rashomon_abi::numbers::SplitMix;
 use rashomon_abi::record::{AccessClass, Op};
@@ -70,7 +70,7 @@ pub struct Pending {
     polls: [Cell<(u64, u64)>; PLACES],
     polled: Cell<usize>,
     /// Accesses since the last step.
-    unseen: Cell<i64>,
+    pub unseen: Cell<i64>,
 }
 
 /// Says of a lock operation that it does not wait.
@@ -121,6 +121,7 @@ fn take_request() {
 /// An execution goes on from a snapshot: what it is to do stands in the file, in place of what the process that stands was told.
 pub fn begin_again(live: &[u32]) {
     take_request();
+    visible::look_again();
     for &number in live {
         known(number).serial().explore.priority.set(pct::initial(random()));
     }
@@ -134,6 +135,7 @@ pub fn refuse_snapshot(reason: u64) {
 /// A forked child goes on without.
 pub fn forget() {
     exploration::has(core::ptr::null_mut(), 0);
+    visible::forget();
 }
 
 pub fn on() -> bool {
@@ -233,7 +235,8 @@ pub fn concerns(thread: &Thread, second: u64) {
 pub fn at_access(thread: &Thread, access: crate::serial::replay::AccessAt, of_schedule: bool) -> bool {
     let visible = match word(field::ACCESSES) {
         accesses::ALL => true,
-        accesses::SITES => is_listed(access.site),
+        // SAFETY: the thread holds the turn.
+        accesses::SITES => unsafe { visible::is_listed(access.site) },
         _ => false,
     };
     let operation =
@@ -283,16 +286,8 @@ pub fn watches_accesses() -> bool {
     exploring() && (word(field::ACCESSES) != accesses::NONE || races_wanted())
 }
 
-fn races_wanted() -> bool {
+pub fn races_wanted() -> bool {
     word(field::RACES) != 0
-}
-
-fn is_listed(site: u64) -> bool {
-    let start = sites_start();
-    (0..word(field::SITES) as usize).any(|index| {
-        let at = start + index * SITE_WORDS;
-        modules::address(word(at), word(at + 1)) == Some(site)
-    })
 }
 
 fn is_held(thread: &Thread) -> bool {
@@ -381,6 +376,8 @@ pub fn choose(live: &[u32], outgoing: u32) -> Option<&'static Thread> {
     let of = known;
     if !BEGUN.swap(true, Relaxed) {
         if word(field::SNAPSHOT) != 0 {
+            // SAFETY: nobody holds the turn.
+            unsafe { visible::prepare() };
             crate::serial::snapshot::stand_here(live);
         }
         crate::system::thread::all().for_each(write_thread);

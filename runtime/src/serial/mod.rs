@@ -34,6 +34,7 @@ pub mod snapshot;
 pub mod standstill;
 pub mod strategy;
 mod trial;
+pub mod visible;
 pub mod wait;
 pub mod wanted;
 pub mod watchdog;

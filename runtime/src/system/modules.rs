@@ -5,7 +5,7 @@ use crate::system::registered::Registered;
 use crate::system::sys::{self, syscall};
 use crate::system::{config, folder, header};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, NO_MODULE};
 use rashomon_abi::header::field;
 use rashomon_abi::module;
@@ -13,6 +13,8 @@ use rashomon_abi::module;
 const MAX_MODULES: usize = 1024;
 /// Load bias + 1 of each module of the control file, 0 while unknown.
 static BASES: [AtomicU64; MAX_MODULES] = [const { AtomicU64::new(0) }; MAX_MODULES];
+/// Counts changes of them.
+static MOVES: AtomicU32 = AtomicU32::new(0);
 /// Load bias + 1 and first address of each module already written.
 static WRITTEN: [[AtomicU64; 2]; MAX_MODULES] = [const { [const { AtomicU64::new(0) }; 2] }; MAX_MODULES];
 /// Set while the loader is asked: the entries it still has.
@@ -78,6 +80,11 @@ pub fn address(module: u64, offset: u64) -> Option<u64> {
     Some(base.wrapping_add(offset))
 }
 
+/// Another number when another address may belong to a place.
+pub fn moves() -> u32 {
+    MOVES.load(Acquire)
+}
+
 /// A forked child has a list of its own to write.
 ///
 /// # Safety
@@ -86,6 +93,7 @@ pub unsafe fn forget() {
     LOCK.unlock();
     CUT_SHORT.store(false, Relaxed);
     BASES.iter().for_each(|base| base.store(0, Relaxed));
+    MOVES.fetch_add(1, Release);
     for entry in WRITTEN.iter().take_while(|entry| entry[0].load(Relaxed) != 0) {
         entry[0].store(0, Relaxed);
     }
@@ -252,6 +260,7 @@ fn unloaded(base: u64) {
     for known in &BASES {
         let _ = known.compare_exchange(base + 1, 0, AcqRel, Relaxed);
     }
+    MOVES.fetch_add(1, Release);
     let mut line = Line::new();
     line.push(b"!");
     line.push_number(header::word(field::SEQUENCE).load(Relaxed));
@@ -300,6 +309,7 @@ fn look_at(info: &Info, headers: &[ProgramHeader], name: &[u8], (start, end): (u
         let program = index == 0 && name.is_empty();
         if known.load(Relaxed) == 0 && (program || wanted == path || index > 0 && base_name(wanted) == base_name(path)) {
             known.store(info.base + 1, Release);
+            MOVES.fetch_add(1, Release);
         }
     }
     let same = |entry: &[AtomicU64; 2]| {

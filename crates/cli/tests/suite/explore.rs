@@ -179,6 +179,28 @@ fn executions_that_make_processes_follow_each_other() {
     }
 }
 
+/// Plans are drawn while others are executed: which execution ends first is not to matter.
+#[test]
+fn the_same_seed_explores_the_same_schedules() {
+    let place = Place::new();
+    compile(&place, "ring.c");
+    for strategy in ["orders", "reads-from", "pos"] {
+        let explored = |output: &str| {
+            let options = ["--strategy", strategy, "--seed", "3", "--jobs", "3", "--schedules", "60", "--all", "--no-minimise"];
+            let place_and_program = ["--output", output, "--json", "report.json", "--", "./program"];
+            place.rashomon(&[&["explore"], &options[..], &place_and_program].concat());
+            let mut report = place.json("report.json");
+            let findings = report["findings"].as_array_mut().map(std::mem::take).unwrap_or_default();
+            findings.into_iter().map(|finding| (finding["id"].clone(), finding["notes"].clone())).collect::<Vec<_>>()
+        };
+        let (once, again) = (explored("once"), explored("again"));
+        assert!(!once.is_empty(), "{strategy} finds nothing");
+        assert_eq!(once, again, "{strategy}");
+        std::fs::remove_dir_all(place.path("once")).expect("a store");
+        std::fs::remove_dir_all(place.path("again")).expect("a store");
+    }
+}
+
 #[test]
 fn a_stored_failure_is_shortened_later() {
     let place = Place::new();

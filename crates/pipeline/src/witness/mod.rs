@@ -404,7 +404,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             let base = standing(&planner, pair, order)?;
             let explorer = self.explorer_of(&planner, trace, pair, base, settings, forcing);
             let (mut search, may_exhaust) = settings.suffix.search(|| races.are_only(&explorer.accesses));
-            let limits = Limits { schedules: settings.schedules.saturating_sub(schedules), until };
+            let limits = Limits::new(settings.schedules.saturating_sub(schedules), until);
             let mut schedule = None;
             let mut diverged = false;
             let summary = explorer.search(search.as_mut(), limits, |_, observation| {
