@@ -6,6 +6,7 @@
 use crate::shape::{Decided, Edge, Event, Place, Shape};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher as _};
 
 /// Threads, in the order of their steps at an object.
 pub type Sequence = Vec<u32>;
@@ -125,6 +126,23 @@ pub fn logarithm(threads: impl Iterator<Item = u32>) -> f64 {
         *count += 1;
         sum + f64::from(all).ln() - f64::from(*count).ln()
     })
+}
+
+/// What tells things apart, the same in every run.
+pub fn hash(of: &impl std::hash::Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What tells the orders of all objects, whichever of them was decided first.
+pub fn hash_of_all<'o>(orders: impl Iterator<Item = (u64, &'o [u32])>) -> u64 {
+    orders.map(|order| hash(&order)).fold(0, u64::wrapping_add)
+}
+
+/// Of events, in the order in which they came.
+pub fn sequence(events: &[Event]) -> Sequence {
+    events.iter().map(|event| event.at.id.thread).collect()
 }
 
 /// A sequence without repetitions.

@@ -24,7 +24,7 @@
 //! before. Objects with more than [`MOST_EVENTS`](crate::shape::MOST_EVENTS) steps have no order, but for [crowds](crate::crowd).
 
 use crate::crowd;
-use crate::extension::{Sequence, Units, changes, fitted, logarithm};
+use crate::extension::{Sequence, Units, changes, fitted, hash, hash_of_all, logarithm, sequence};
 use crate::file::{End, Sampling};
 use crate::log::Log;
 use crate::order_table::{Order, StepId};
@@ -35,7 +35,6 @@ use rashomon_event::counted;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{DefaultHasher, Hasher as _};
 
 /// Of so many plans one orders nothing.
 const UNORDERED: u64 = 16;
@@ -123,17 +122,6 @@ pub struct Orders {
     first: Option<Vec<Order>>,
 }
 
-fn hash(of: &impl std::hash::Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// What tells the orders of all objects, whichever of them was decided first.
-fn hash_of_all<'o>(orders: impl Iterator<Item = (u64, &'o [u32])>) -> u64 {
-    orders.map(|order| hash(&order)).fold(0, u64::wrapping_add)
-}
-
 /// What a plan orders so far.
 #[derive(Default)]
 struct Planned {
@@ -147,10 +135,6 @@ impl Planned {
     fn is_full(&self) -> bool {
         self.orders.len() >= MOST_ORDERS || self.decided.looked_at() >= self.most
     }
-}
-
-fn sequence(events: &[Event]) -> Sequence {
-    events.iter().map(|event| event.at.id.thread).collect()
 }
 
 impl Orders {
@@ -498,7 +482,7 @@ impl Search for Orders {
         let orders = counted(self.seen, "order");
         format!(
             "{} in which objects are touched in orders that they have not had ({orders} seen)",
-            counted(self.given, "schedule")
+            counted(self.given - self.open.len() as u64, "schedule")
         )
     }
 }

@@ -72,7 +72,7 @@ struct Kept {
 #[derive(Clone, Debug)]
 pub struct ReadsFrom {
     random: SplitMix,
-    given: u64,
+    learned: u64,
     /// Plans that are not learned yet, oldest first.
     open: VecDeque<Abstract>,
     kept: Vec<Kept>,
@@ -131,7 +131,7 @@ impl ReadsFrom {
     pub fn new(seed: u64) -> Self {
         Self {
             random: SplitMix(SplitMix::mixed(seed)),
-            given: 0,
+            learned: 0,
             open: VecDeque::new(),
             kept: Vec::new(),
             shown: FxHashMap::default(),
@@ -338,11 +338,11 @@ impl Search for ReadsFrom {
         let chosen = self.next_abstract();
         let wanted = self.wanted(&chosen);
         self.open.push_back(chosen);
-        self.given += 1;
         Some(Plan { sampling: Sampling::Wanted, seed: self.random.draw(), wanted, ..Plan::of(Vec::new()) })
     }
 
     fn learn(&mut self, _plan: &Plan, log: &Log, _end: End) {
+        self.learned += 1;
         let of = self.open.pop_front().unwrap_or_default();
         let (shown, new) = self.take_in(log);
         if new && self.kept.len() < MOST_KEPT {
@@ -360,6 +360,9 @@ impl Search for ReadsFrom {
 
     fn describe(&self) -> String {
         let inputs = counted(self.seen.len() as u64, "new input");
-        format!("{} in which reads are steered to inputs that they have not had ({inputs} seen)", counted(self.given, "schedule"))
+        format!(
+            "{} in which reads are steered to inputs that they have not had ({inputs} seen)",
+            counted(self.learned, "schedule")
+        )
     }
 }

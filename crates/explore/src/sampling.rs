@@ -11,12 +11,13 @@ pub struct Samples {
     sampling: Sampling,
     seed: u64,
     given: u64,
+    learned: u64,
 }
 
 impl Samples {
     /// Seeds that follow each other lead to executions that have nothing in common.
     pub fn new(sampling: Sampling, seed: u64) -> Self {
-        Self { sampling, seed: SplitMix::mixed(seed), given: 0 }
+        Self { sampling, seed: SplitMix::mixed(seed), given: 0, learned: 0 }
     }
 }
 
@@ -28,6 +29,7 @@ impl Search for Samples {
     }
 
     fn learn(&mut self, _plan: &Plan, log: &Log, _end: End) {
+        self.learned += 1;
         if let Sampling::Pct { length, .. } = &mut self.sampling {
             *length = (*length).max(log.steps.len() as u64);
         }
@@ -42,7 +44,7 @@ impl Search for Samples {
     }
 
     fn describe(&self) -> String {
-        counted(self.given, "random schedule")
+        counted(self.learned, "random schedule")
     }
 }
 

@@ -251,10 +251,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             ..
         } = exploring;
         let explorer = parts.explorer(program, settings, total);
-        let mut limits = Limits::new(settings.schedules, total.less(exploring.replays));
-        if settings.check {
-            limits.at_a_time = CHECK_BATCH * settings.jobs;
-        }
+        let at_a_time = if settings.check { CHECK_BATCH * settings.jobs } else { usize::MAX };
+        let limits = Limits { at_a_time, ..Limits::new(settings.schedules, total.less(exploring.replays)) };
         let mut refused = None;
         let went = explorer.batch(search.as_mut(), limits, running, &mut |plan, observation| {
             *tried += 1;
