@@ -356,6 +356,7 @@ pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &Rep
     let sifted = known::sift(findings, &options.all_suppressions(), options.baseline.as_ref());
     let findings = &sifted.findings[..];
     let mut summary = summary.clone();
+    summary.known += sifted.known;
     summary.notes.extend(sifted.notes);
     let report = Report { findings, run: &summary };
     let look = look_of(ui, shown, options.look);
@@ -383,6 +384,7 @@ pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &Rep
 /// Reports in files alone, of what is neither suppressed nor accepted.
 pub fn write_reports(findings: &[Finding], mut summary: RunSummary, files: &[ReportFile], options: &ReportOptions) -> Result<()> {
     let sifted = known::sift(findings, &options.all_suppressions(), options.baseline.as_ref());
+    summary.known += sifted.known;
     summary.notes.extend(sifted.notes);
     let report = Report { findings: &sifted.findings, run: &summary };
     let look = rashomon_report::Options { shown: shown(options.show), ..rashomon_report::Options::default() };

@@ -165,6 +165,8 @@ pub struct Sifted {
     pub findings: Vec<Finding>,
     /// Of what is left out, and of what matched nothing.
     pub notes: Vec<String>,
+    /// How many were left out.
+    pub known: u64,
     /// A suppression or an entry of the baseline matched nothing.
     pub is_stale: bool,
 }
@@ -203,7 +205,7 @@ pub fn sift(findings: &[Finding], suppressions: &[SuppressionFile], baseline: Op
             is_stale = true;
         }
     }
-    Sifted { findings: kept, notes, is_stale }
+    Sifted { findings: kept, notes, known: accepted + suppressed, is_stale }
 }
 
 /// `1 finding was`, `2 findings were`.

@@ -139,6 +139,9 @@ pub struct RunSummary {
     /// The tool had not come to its end when this was written.
     #[serde(default, skip_serializing_if = "is_false")]
     pub interrupted: bool,
+    /// Findings that a report leaves out, as they are known.
+    #[serde(skip)]
+    pub known: u64,
 }
 
 impl RunSummary {
@@ -157,6 +160,7 @@ impl RunSummary {
             notes: Vec::new(),
             test_cases: Vec::new(),
             interrupted: false,
+            known: 0,
         }
     }
 }

@@ -402,7 +402,8 @@ fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Coun
             let failures = plural(failed as u64, "failure");
             return format!("{failures} seen that no replay has shown again{predicted}{incomplete}");
         }
-        return format!("no bug was made to happen{predicted}{}{incomplete}", looked_at(run));
+        let nothing = if run.known > 0 { "nothing new" } else { "no bug" };
+        return format!("{nothing} was made to happen{predicted}{}{incomplete}", looked_at(run));
     }
     let mut kinds: BTreeMap<FindingKind, u64> = BTreeMap::new();
     for finding in findings.iter().filter(|finding| finding.verdict.is_proven()) {

@@ -311,6 +311,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             notes: run.notes.iter().chain(run.notes_of_recordings()).chain(&tally.notes).cloned().collect(),
             test_cases: Vec::new(),
             interrupted: false,
+            known: 0,
         }
     }
 }

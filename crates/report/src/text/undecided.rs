@@ -23,7 +23,7 @@ pub fn lines(look: &Look<'_>, findings: &[Finding], store: &str, recordings: u32
     if diverged.is_empty() {
         return out;
     }
-    let head = "suspected, and not proven within the budget (which does not say that they cannot happen):";
+    let head = "diverged: suspected, forced, and not made to happen (which does not say that they cannot):";
     look.line(&mut out, "", head);
     let groups = by_object(&diverged);
     for group in groups.iter().take(MOST) {
