@@ -5,6 +5,10 @@ use rashomon_event::{Finding, Verdict, pasted};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// Libraries that a note names; the report as JSON has all.
+const MOST_NAMED: usize = 6;
 
 /// One library, and how many findings of the report hang on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -42,7 +46,12 @@ fn note(libraries: &BTreeSet<&str>, suspicions: u64) -> String {
     let (suspicions, were) =
         if suspicions == 1 { ("1 suspicion".to_owned(), "was") } else { (format!("{suspicions} suspicions"), "were") };
     let (its, if_so) = if libraries.len() == 1 { ("its", "if they do not") } else { ("their", "if none of them do") };
-    let names = libraries.iter().copied().collect::<Vec<_>>().join(", ");
+    let mut names = libraries.iter().copied().take(MOST_NAMED).collect::<Vec<_>>().join(", ");
     let options: Vec<String> = libraries.iter().map(|library| format!("--trust-library {}", pasted(library.as_ref()))).collect();
-    format!("{names}: {suspicions} {were} not predicted because {its} calls may order threads; {} {if_so}", options.join(" "))
+    let mut options = options.join(" ");
+    if let more @ 1.. = libraries.len().saturating_sub(MOST_NAMED) {
+        let _ = write!(names, " and {}", if more == 1 { "another library".into() } else { format!("{more} more libraries") });
+        options = "--trust-library NAME for each of them (--json lists them)".into();
+    }
+    format!("{names}: {suspicions} {were} not predicted because {its} calls may order threads; {options} {if_so}")
 }

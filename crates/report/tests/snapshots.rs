@@ -133,6 +133,16 @@ fn suspicions_that_hang_on_the_same_libraries_are_one_note() {
     );
 }
 
+#[test]
+fn of_many_libraries_a_note_names_a_few() {
+    let libraries: Vec<String> = (0..9).map(|number| format!("lib{number}.so")).collect();
+    let findings = [Finding { unseen: libraries.into_iter().collect(), ..diverged() }];
+    let report = render(&Text, &findings, &run(), Shown::Claims, false);
+    assert!(report.contains("lib4.so, lib5.so and 3 more libraries: 1 suspicion was not predicted"), "{report}");
+    assert!(report.contains("--trust-library NAME for each of them (--json lists them) if none of them do"), "{report}");
+    assert!(!report.contains("lib6.so"), "{report}");
+}
+
 /// A prediction has forced nothing: who sees no finding is told that there are some, and what to do with them.
 #[test]
 fn suspicions_that_nothing_has_forced_are_counted() {

@@ -234,6 +234,10 @@ impl<'a> Loader<'a> {
                 }
             }
         }
+        // All threads ended where writing did.
+        if is_unwritten {
+            self.shortcomings.push(Shortcoming::Unwritten);
+        }
         Ok(())
     }
 
