@@ -234,10 +234,7 @@ impl<'a> Loader<'a> {
                 }
             }
         }
-        // All threads ended where writing did.
-        if is_unwritten {
-            self.shortcomings.push(Shortcoming::Unwritten);
-        }
+        self.shortcomings.extend(is_unwritten.then_some(Shortcoming::Unwritten));
         Ok(())
     }
 
