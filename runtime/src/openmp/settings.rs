@@ -1,7 +1,7 @@
 //! The internal control variables: from the environment, and for each task.
 
+use crate::system::processor;
 use crate::system::real;
-use crate::system::sys;
 use crate::system::thread::Runtime;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
@@ -112,18 +112,15 @@ fn schedule() -> (Kind, i32) {
 
 /// The processors that this process may use.
 pub fn processors() -> u32 {
-    const SCHED_GETAFFINITY: usize = 204;
     static KNOWN: AtomicU32 = AtomicU32::new(0);
-    let known = KNOWN.load(Relaxed);
-    if known != 0 {
-        return known;
+    match KNOWN.load(Relaxed) {
+        0 => {
+            let count = processor::count();
+            KNOWN.store(count, Relaxed);
+            count
+        }
+        known => known,
     }
-    let mut mask = [0u64; 128];
-    // SAFETY: the kernel writes into a buffer of that size.
-    let bytes = unsafe { sys::syscall!(SCHED_GETAFFINITY, 0usize, size_of_val(&mask), mask.as_mut_ptr()) };
-    let count = if bytes < 0 { 1 } else { mask.iter().map(|word| word.count_ones()).sum::<u32>().max(1) };
-    KNOWN.store(count, Relaxed);
-    count
 }
 
 /// Whether regions can be cancelled.

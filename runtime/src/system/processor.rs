@@ -78,6 +78,18 @@ pub fn everywhere<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
+/// How many processors the program may use; 1 if that is unknown.
+pub fn count() -> u32 {
+    let mut mask = [0u64; 128];
+    // SAFETY: room of the size given.
+    let bytes = unsafe { syscall!(SCHED_GETAFFINITY, 0, size_of_val(&mask), mask.as_mut_ptr()) };
+    if bytes < 0 {
+        return 1;
+    }
+    let of = |words: &[u64]| words.iter().map(|word| word.count_ones()).sum::<u32>().max(1);
+    if is_chosen() && mask.starts_with(&ours()) { of(&allowed()) } else { of(&mask) }
+}
+
 /// Whether a thread's mask is the one that was set here.
 pub fn is_our_mask(bytes: &[u8]) -> bool {
     is_chosen() && (0..bytes.len().max(WORDS * 8)).all(|at| bytes.get(at).copied().unwrap_or(0) == byte(&ours(), at))

@@ -24,6 +24,27 @@ fn the_program_hears_of_all_processors() {
     assert_eq!(parallel.out, native, "{parallel}");
 }
 
+/// OpenMP is served by the runtime itself.
+#[test]
+fn openmp_hears_of_all_processors() {
+    let place = Place::new();
+    let source = "#include <omp.h>\n#include <stdio.h>
+int main(void) {
+    int team = 0;
+    #pragma omp parallel
+    #pragma omp single
+    team = omp_get_num_threads();
+    printf(\"%d %d %d\\n\", omp_get_num_procs(), omp_get_max_threads(), team);
+}
+";
+    place.write("program.c", source);
+    place.rashomon(&["cc", "-fopenmp", "-o", "program", "program.c"]).expect(0, &[]);
+    place.must("gcc", &["-fopenmp", "-o", "native", "program.c"]);
+    let native = place.must("./native", &[]).out;
+    let recorded = place.rashomon(&[&SERIAL[..], &["--", "./program"]].concat()).expect(0, &[]);
+    assert_eq!(recorded.out, native, "{recorded}");
+}
+
 #[test]
 fn the_kernel_knows_of_one() {
     if available_parallelism().is_ok_and(|processors| processors == NonZeroUsize::MIN) {
