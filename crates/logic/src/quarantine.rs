@@ -4,7 +4,8 @@
 //! until it [fits](Quarantine::fits). A block larger than all that is allowed fits never.
 //!
 //! The table is one of open addresses with linear probing, of which entries are taken out by moving back what follows them (D.
-//! Knuth, The Art of Computer Programming, volume 3, 2nd edition 1998, §6.4, algorithm R).
+//! Knuth, The Art of Computer Programming, volume 3, 2nd edition 1998, §6.4, algorithm R). Only a beginning of it is used as long
+//! as few blocks are held: each of its pages that is touched costs a short execution as much as some of its steps.
 
 /// A place of the ring. Address 0: what was here was taken out of turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,16 +18,23 @@ pub struct Held {
 }
 
 /// What is held now.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct State {
     /// Number of the oldest place, and of the next free one; they only grow.
     oldest: u64,
     next: u64,
     bytes: u64,
+    /// Entries of the table that are used, if it has so many: a power of two.
+    used: usize,
 }
 
+/// Entries of the table that are used at first: a page.
+const FEW: usize = 512;
+/// How much longer it gets at once.
+const GROWTH: usize = 4;
+
 impl State {
-    pub const NOTHING: Self = Self { oldest: 0, next: 0, bytes: 0 };
+    pub const NOTHING: Self = Self { oldest: 0, next: 0, bytes: 0, used: FEW };
 }
 
 /// The three together. The ring's length is a power of two, the table's twice that; both begin as zeros.
@@ -48,6 +56,9 @@ impl Quarantine<'_> {
     /// Adds a block that fits and is not held.
     pub fn hold(&mut self, block: Held) {
         debug_assert!(block.address != 0 && !self.holds(block.address));
+        if (self.state.next - self.state.oldest) as usize * 2 >= self.used() && self.used() < self.table.len() {
+            self.grow();
+        }
         let number = self.state.next;
         self.state.next += 1;
         self.state.bytes += u64::from(block.bytes);
@@ -88,13 +99,31 @@ impl Quarantine<'_> {
         Some(block)
     }
 
+    fn used(&self) -> usize {
+        self.state.used.min(self.table.len())
+    }
+
+    /// More of the table is used: all that is held gets another entry.
+    fn grow(&mut self) {
+        let used = self.used();
+        self.table[..used].fill(0);
+        self.state.used = used * GROWTH;
+        for number in self.state.oldest..self.state.next {
+            let address = self.ring[self.place(number)].address;
+            if address != 0 {
+                let at = self.find(address);
+                self.table[at] = number + 1;
+            }
+        }
+    }
+
     const fn place(&self, number: u64) -> usize {
         number as usize & (self.ring.len() - 1)
     }
 
-    const fn home(&self, address: u64) -> usize {
+    fn home(&self, address: u64) -> usize {
         let mixed = (address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 32) as usize & (self.table.len() - 1)
+        (mixed >> 32) as usize & (self.used() - 1)
     }
 
     fn address_at(&self, at: usize) -> u64 {
@@ -110,8 +139,8 @@ impl Quarantine<'_> {
         at
     }
 
-    const fn after(&self, at: usize) -> usize {
-        (at + 1) & (self.table.len() - 1)
+    fn after(&self, at: usize) -> usize {
+        (at + 1) & (self.used() - 1)
     }
 
     /// Empties a place of the table, and moves back what could not be found any more behind an empty one.
@@ -123,7 +152,7 @@ impl Quarantine<'_> {
                 break;
             }
             let home = self.home(self.address_at(at));
-            let mask = self.table.len() - 1;
+            let mask = self.used() - 1;
             // How far each is behind the home.
             if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
                 self.table[hole] = self.table[at];
@@ -150,7 +179,7 @@ mod tests {
 
     impl Memory {
         fn of(places: usize) -> Self {
-            Self { ring: vec![Held::default(); places], table: vec![0; 2 * places], state: State::default() }
+            Self { ring: vec![Held::default(); places], table: vec![0; 2 * places], state: State::NOTHING }
         }
 
         fn all(&mut self) -> Quarantine<'_> {
@@ -159,16 +188,14 @@ mod tests {
     }
 
     /// Against a queue that is searched from end to end.
-    #[test]
-    fn it_holds_what_a_plain_queue_holds() {
-        for seed in 1..40u64 {
-            let (mut memory, mut model) = (Memory::of(8), VecDeque::<Held>::new());
+    fn holds_what_a_queue_holds(places: usize, addresses: u64, most: u32, (seeds, steps): (u64, usize)) {
+        for seed in 1..seeds {
+            let (mut memory, mut model) = (Memory::of(places), VecDeque::<Held>::new());
             let mut random = seed.wrapping_mul(0x2545_f491_4f6c_dd1d);
-            for _ in 0..400 {
+            for _ in 0..steps {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                // Few addresses, so that many of them share a home.
                 let block = Held {
-                    address: 16 * (1 + (random >> 40) % 12),
+                    address: 16 * (1 + (random >> 40) % addresses),
                     bytes: 1 + (random >> 50) as u32 % 5,
                     is_mapping: random >> 63 == 1,
                 };
@@ -180,7 +207,7 @@ mod tests {
                     }
                     None => {
                         assert_eq!(held.release(block.address), None);
-                        while !held.fits(block.bytes, 14) {
+                        while !held.fits(block.bytes, most) {
                             assert_eq!(held.release_oldest(), model.pop_front());
                         }
                         held.hold(block);
@@ -194,6 +221,17 @@ mod tests {
             assert_eq!(all, Vec::from(model));
             assert!(memory.table.iter().all(|&entry| entry == 0));
         }
+    }
+
+    /// Few addresses, so that many of them share a home.
+    #[test]
+    fn it_holds_what_a_plain_queue_holds() {
+        holds_what_a_queue_holds(8, 12, 14, (40, 400));
+    }
+
+    #[test]
+    fn it_holds_as_much_when_more_of_the_table_is_used() {
+        holds_what_a_queue_holds(2048, 3000, 4000, (3, 6000));
     }
 
     #[test]

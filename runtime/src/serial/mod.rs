@@ -34,6 +34,7 @@ pub mod snapshot;
 pub mod standstill;
 pub mod strategy;
 mod trial;
+pub mod turn_lock;
 pub mod visible;
 pub mod wait;
 pub mod wanted;

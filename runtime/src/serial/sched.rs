@@ -15,7 +15,6 @@ use crate::serial::policy;
 use crate::serial::{
     cancellation, deadlock, debugged, elastic, endless, explore, kept, linger, points, replay, snapshot, standstill, watchdog,
 };
-use crate::system::lock::RawLock;
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, QUANTUM, Runtime, State, Thread, known};
 use crate::system::{config, header, signals, sys};
@@ -28,8 +27,8 @@ pub use crate::serial::points::{
     acts, at_access, at_range, enforced, failed_try, others_can_run, point, point_atomic, point_behind_others, polled, position,
 };
 pub use crate::serial::settling::{settles, stands_in_line, until_timeout};
+pub use crate::serial::turn_lock::LOCK;
 pub use crate::serial::wait::{PollFile, Wait, WaitFor, Wake};
-pub static LOCK: RawLock = RawLock::new();
 /// Who holds the turn.
 pub static CURRENT: AtomicU32 = AtomicU32::new(NO_THREAD);
 /// Who held it last.
@@ -96,7 +95,7 @@ pub fn begin(thread: &Thread) {
 /// # Safety
 /// In such a child, by that thread.
 pub unsafe fn only(thread: &Thread) {
-    LOCK.unlock();
+    LOCK.reset();
     // SAFETY: nobody else is there. The list may have been in the middle of a change.
     unsafe { (&raw mut LIVE).write(List::new()) };
     linger::forget(thread);
@@ -301,7 +300,7 @@ fn give_turn(others: bool) -> bool {
     next.baton.fetch_or(TURN_GIVEN, Release);
     // The calling thread is awake.
     if !crate::system::tls::current().is_some_and(|thread| core::ptr::eq(thread, next)) {
-        sys::futex_wake(&next.baton, 1);
+        LOCK.wakes(next.number.get());
     }
     true
 }
