@@ -71,5 +71,6 @@ pub mod time;
 pub mod timers;
 pub mod unserved;
 pub mod user_locks;
+pub mod users;
 pub mod waits;
 pub mod wide;

@@ -43,7 +43,6 @@ pub fn map(descriptors: usize) -> bool {
 
 /// A line for the host: what the program calls a thread of a recording.
 pub fn write_identity(number: u32, identity: u64) {
-    let path = folder::path_of(rashomon_abi::IDENTITIES_FILE.as_bytes(), None);
     let (number, identity) = (sys::Decimal::new(number as u64), sys::Decimal::new(identity));
     let mut line = [0u8; 64];
     let mut length = 0;
@@ -51,9 +50,10 @@ pub fn write_identity(number: u32, identity: u64) {
         line[length] = byte;
         length += 1;
     }
-    // SAFETY: a terminated path; the written part of the line. O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC
+    // O_WRONLY | O_CREAT | O_APPEND
+    let file = folder::open(rashomon_abi::IDENTITIES_FILE.as_bytes(), None, 0o2101);
+    // SAFETY: a descriptor of ours; the written part of the line.
     unsafe {
-        let file = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2002101, 0o644);
         let result = if file < 0 { file } else { sys::append(file, &line[..length]) };
         if file >= 0 {
             syscall!(sys::CLOSE, file);

@@ -39,10 +39,7 @@ unsafe fn words<'a>(thread: &Thread) -> &'a mut [u64] {
 }
 
 fn open(thread: &Thread, flags: usize) -> isize {
-    let path = folder::path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread.number.get()));
-    // O_CLOEXEC; -100: AT_FDCWD.
-    // SAFETY: `path` is terminated.
-    unsafe { syscall!(sys::OPENAT, -100isize, path.as_ptr(), flags | 0o2000000, 0o644) }
+    folder::open(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread.number.get()), flags)
 }
 
 /// Maps the beginning of the thread's file.

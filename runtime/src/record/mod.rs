@@ -13,6 +13,7 @@ pub mod frames;
 pub mod kept;
 pub mod limit;
 pub mod origin;
+pub mod owner;
 pub mod places;
 pub mod process_tree;
 pub mod reach;

@@ -423,10 +423,10 @@ impl Line {
             return;
         }
         self.bytes[self.length] = b'\n';
-        let file = folder::path_of(rashomon_abi::MODULES_FILE.as_bytes(), None);
-        // SAFETY: a terminated path; the initialised part of the buffer. O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC
+        // O_WRONLY | O_CREAT | O_APPEND
+        let fd = folder::open(rashomon_abi::MODULES_FILE.as_bytes(), None, 0o2101);
+        // SAFETY: a descriptor of ours; the initialised part of the buffer.
         unsafe {
-            let fd = syscall!(sys::OPENAT, -100isize, file.as_ptr(), 0o2002101, 0o644);
             let result = if fd < 0 { fd } else { sys::append(fd, &self.bytes[..self.length + 1]) };
             if fd >= 0 {
                 syscall!(sys::CLOSE, fd);
