@@ -4,8 +4,8 @@
 //! until it [fits](Quarantine::fits). A block larger than all that is allowed fits never.
 //!
 //! The table is one of open addresses with linear probing, of which entries are taken out by moving back what follows them (D.
-//! Knuth, The Art of Computer Programming, volume 3, 2nd edition 1998, §6.4, algorithm R). Only a beginning of it is used as long
-//! as few blocks are held: each of its pages that is touched costs a short execution as much as some of its steps.
+//! Knuth, The Art of Computer Programming, volume 3, 2nd edition 1998, §6.4, algorithm R). Only a beginning of it is used as
+//! long as few blocks are held: each of its pages that is touched costs a short execution as much as some of its steps.
 
 /// A place of the ring. Address 0: what was here was taken out of turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
