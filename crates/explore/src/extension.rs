@@ -3,7 +3,7 @@
 //! Steps are taken together where no other can come between ([`Shape::units`]). Of each two units of different threads the one
 //! comes first in any case if the other order would close a cycle with what is decided.
 
-use crate::shape::{Decided, Edge, Event, Place, Shape};
+use crate::shape::{Behind, Decided, Edge, Event, Place, Shape};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -24,7 +24,7 @@ pub struct Units<'e> {
 impl<'e> Units<'e> {
     pub fn of(shape: &Shape, events: &'e [Event], whole: bool, decided: &Decided) -> Self {
         let units = shape.units(events, whole);
-        let mut known: FxHashMap<Place, FxHashMap<u32, usize>> = FxHashMap::default();
+        let mut known: FxHashMap<Place, Behind> = FxHashMap::default();
         let mut before = vec![0; units.len()];
         for one in 0..units.len() {
             for other in one + 1..units.len() {
@@ -35,8 +35,7 @@ impl<'e> Units<'e> {
                 let mut may_come = |first: usize, then: usize| {
                     // What cannot be asked for may still come.
                     let Some([from, to]) = edge(shape, &units[first], &units[then], whole) else { return true };
-                    let behind = known.entry(to).or_insert_with(|| decided.behind(to));
-                    behind.get(&from.0).is_none_or(|&earliest| earliest > from.1)
+                    !known.entry(to).or_insert_with(|| decided.behind(to)).includes(from)
                 };
                 // If neither may come first, they come as they did.
                 if !may_come(other, one) {

@@ -17,6 +17,7 @@
 //!
 //! In long executions objects that can have few orders come first, and those all of whose orders were tried come last: an
 //! object's order is drawn among those that leave what is decided as it is, and what is decided first has most to choose from.
+//! So that every object has that choice at times, half of the plans begin with any that has orders left.
 //! There what a thread does at an object before it goes on elsewhere mostly stays together, and an order that was asked for twice
 //! and did not come counts as seen.
 //!
@@ -59,8 +60,10 @@ const CHOICE: usize = 4;
 const OFTEN: u32 = 3;
 /// An order of an object that was asked for so often and did not come counts as seen.
 const TRIES: u32 = 2;
-/// Of an object that so many plans in a row found no new order for, all count as tried.
+/// Of an object that so many plans found no new order for though they began with it, one after the other, all count as tried.
 const DRY: u32 = 3;
+/// Of so many plans of long executions one begins with any object that has orders left.
+const ANY_FIRST: usize = 2;
 /// Of so many plans of long executions one takes apart what a thread does at an object at once.
 const APART: u64 = 4;
 /// Draws for orders of all objects that did not come together; half as many each time that none is found, and twice as many when
@@ -77,7 +80,7 @@ struct Object {
     seen: FxHashSet<u64>,
     /// How often an order was asked for and did not come.
     tried: FxHashMap<u64, u32>,
-    /// Plans in a row without a new order.
+    /// Plans in a row that began with it and found no new order.
     dry: u32,
     /// Behind which executions ended while threads had something to do: as after a failure.
     ended: VecDeque<Sequence>,
@@ -193,8 +196,8 @@ impl Orders {
     }
 
     /// An order for the object among those that it may have. `fresh`: one that was not seen, if that is found soon; otherwise any
-    /// but those that ended an execution.
-    fn draw(&mut self, object: u64, units: &Units<'_>, fresh: bool) -> Vec<usize> {
+    /// but those that ended an execution. `free`: no other object's order was drawn before it.
+    fn draw(&mut self, object: u64, units: &Units<'_>, fresh: bool, free: bool) -> Vec<usize> {
         let base = units.threads();
         let choices = if fresh && !self.is_long() { CHOICE } else { 1 };
         let (mut found, mut second) = (Vec::new(), None);
@@ -214,7 +217,8 @@ impl Orders {
             }
         }
         let Some(known) = self.objects.get_mut(&object) else { return units.nearest(&base) };
-        known.dry = if found.is_empty() { known.dry.saturating_add(1) } else { 0 };
+        // Behind others an object may have no new order though there are some.
+        known.dry = if found.is_empty() { known.dry.saturating_add(u32::from(free)) } else { 0 };
         let best = found.into_iter().min_by_key(|order| Reverse(known.new_inputs(units, order)));
         best.or(second).unwrap_or_else(|| units.nearest(&base))
     }
@@ -272,7 +276,7 @@ impl Orders {
         for object in objects {
             let units = Units::of(shape, &shape.objects[&object], whole, &planned.decided);
             let fresh = every_new || logarithm(units.threads().into_iter()) > FEW_ORDERS;
-            let wanted = self.draw(object, &units, fresh);
+            let wanted = self.draw(object, &units, fresh, drawn.is_empty());
             for two in wanted.windows(2) {
                 self.put(shape, units.between(two[0], two[1]), whole, &mut planned);
             }
@@ -300,6 +304,12 @@ impl Orders {
             ranked.push((dry, stretched, object));
         }
         ranked.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        // An object with many orders would always come behind the others, which leave it few.
+        let open = ranked.iter().filter(|(dry, ..)| !dry).count();
+        if open > 0 && self.below(ANY_FIRST) == 0 {
+            let nth = self.below(open);
+            ranked[..=nth].rotate_right(1);
+        }
         ranked.into_iter().map(|(_, _, object)| object).collect()
     }
 

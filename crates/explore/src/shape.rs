@@ -321,15 +321,35 @@ impl Builder {
 /// Which orders follow from those that are decided.
 #[derive(Clone, Debug, Default)]
 pub struct Decided {
-    /// By thread and index: where an edge leads.
-    edges: FxHashMap<u32, BTreeMap<usize, Vec<(u32, usize)>>>,
+    /// By thread: from which step an edge leads where.
+    edges: FxHashMap<u32, BTreeSet<(usize, Place)>>,
     /// Steps that were looked at to answer so far.
     looked_at: Cell<u64>,
 }
 
+/// What comes behind a step in any case: of each thread, by number, the earliest step, or none.
+#[derive(Clone, Debug, Default)]
+pub struct Behind(Vec<Option<usize>>);
+
+impl Behind {
+    pub fn includes(&self, step: Place) -> bool {
+        self.earliest(step.0).is_some_and(|earliest| earliest <= step.1)
+    }
+
+    fn earliest(&self, thread: u32) -> Option<usize> {
+        self.0.get(thread as usize).copied().flatten()
+    }
+
+    fn put(&mut self, (thread, earliest): Place) {
+        let at = thread as usize;
+        self.0.resize(self.0.len().max(at + 1), None);
+        self.0[at] = Some(earliest);
+    }
+}
+
 impl Decided {
     pub fn add(&mut self, [from, to]: Edge) {
-        self.edges.entry(from.0).or_default().entry(from.1).or_default().push(to);
+        self.edges.entry(from.0).or_default().insert((from.1, to));
     }
 
     /// Steps that were looked at to answer so far: what the answers cost.
@@ -337,27 +357,36 @@ impl Decided {
         self.looked_at.get()
     }
 
-    /// Of each thread the earliest step that comes behind this one in any case, if it is not this one.
-    pub fn behind(&self, from: Place) -> FxHashMap<u32, usize> {
-        let mut reached: FxHashMap<u32, usize> = FxHashMap::default();
-        let mut open = vec![from];
-        while let Some((thread, index)) = open.pop() {
-            self.looked_at.set(self.looked_at.get() + 1);
-            let before = reached.get(&thread).copied().unwrap_or(usize::MAX);
-            if index >= before {
-                continue;
-            }
-            reached.insert(thread, index);
-            if let Some(edges) = self.edges.get(&thread) {
-                open.extend(edges.range(index..before).flat_map(|(_, to)| to));
-            }
-        }
-        reached
+    /// Each step counts as behind itself.
+    pub fn behind(&self, from: Place) -> Behind {
+        self.reach(from, None)
     }
 
     /// Whether the one step comes before the other in any case.
     pub fn follows(&self, from: Place, to: Place) -> bool {
-        self.behind(from).get(&to.0).is_some_and(|&earliest| earliest <= to.1)
+        self.reach(from, Some(to)).includes(to)
+    }
+
+    /// What comes behind a step, all of it or until this one is known to.
+    fn reach(&self, from: Place, until: Option<Place>) -> Behind {
+        let mut reached = Behind::default();
+        let mut open = vec![from];
+        while let Some(place) = open.pop() {
+            self.looked_at.set(self.looked_at.get() + 1);
+            let (thread, index) = place;
+            let before = reached.earliest(thread).unwrap_or(usize::MAX);
+            if index >= before {
+                continue;
+            }
+            reached.put(place);
+            if until.is_some_and(|until| thread == until.0 && index <= until.1) {
+                break;
+            }
+            if let Some(edges) = self.edges.get(&thread) {
+                open.extend(edges.range((index, (0, 0))..(before, (0, 0))).map(|(_, to)| to));
+            }
+        }
+        reached
     }
 }
 
