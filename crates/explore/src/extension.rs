@@ -4,6 +4,7 @@
 //! comes first in any case if the other order would close a cycle with what is decided.
 
 use crate::shape::{Behind, Decided, Edge, Event, Place, Shape};
+use rashomon_abi::numbers::SplitMix;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -125,6 +126,13 @@ pub fn logarithm(threads: impl Iterator<Item = u32>) -> f64 {
         *count += 1;
         sum + f64::from(all).ln() - f64::from(*count).ln()
     })
+}
+
+/// Any order is as likely as any other.
+pub fn shuffle<T>(random: &mut SplitMix, of: &mut [T]) {
+    for at in (1..of.len()).rev() {
+        of.swap(at, random.below(at as u64 + 1) as usize);
+    }
 }
 
 /// What tells things apart, the same in every run.

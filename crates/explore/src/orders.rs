@@ -25,7 +25,7 @@
 //! before. Objects with more than [`MOST_EVENTS`](crate::shape::MOST_EVENTS) steps have no order, but for [crowds](crate::crowd).
 
 use crate::crowd;
-use crate::extension::{Sequence, Units, changes, fitted, hash, hash_of_all, logarithm, sequence};
+use crate::extension::{Sequence, Units, changes, fitted, hash, hash_of_all, logarithm, sequence, shuffle};
 use crate::file::{End, Sampling};
 use crate::log::Log;
 use crate::order_table::{Order, StepId};
@@ -179,13 +179,6 @@ impl Orders {
         self.random.below(bound as u64) as usize
     }
 
-    fn shuffle<T>(&mut self, of: &mut [T]) {
-        for at in (1..of.len()).rev() {
-            let other = self.below(at + 1);
-            of.swap(at, other);
-        }
-    }
-
     fn is_long(&self) -> bool {
         self.steps > MOST_OF_POS
     }
@@ -228,14 +221,14 @@ impl Orders {
         let elite = self.objects.get(&object).map_or(0, |known| known.elite.len());
         if elite == 0 || self.below(2) != 0 {
             let mut drawn = base.to_vec();
-            self.shuffle(&mut drawn);
+            shuffle(&mut self.random, &mut drawn);
             return drawn;
         }
         let nth = self.below(elite);
         let known = self.objects.get(&object).and_then(|known| known.elite.get(nth)).cloned().unwrap_or_default();
         let mut drawn = fitted(&known, base);
         let from = self.below(drawn.len());
-        self.shuffle(&mut drawn[from..]);
+        shuffle(&mut self.random, &mut drawn[from..]);
         drawn
     }
 
@@ -292,7 +285,7 @@ impl Orders {
     /// The objects of an execution, those first that have most to choose from.
     fn in_turn(&mut self, shape: &Shape, whole: bool) -> Vec<u64> {
         let mut objects: Vec<u64> = shape.objects.keys().copied().collect();
-        self.shuffle(&mut objects);
+        shuffle(&mut self.random, &mut objects);
         if !self.is_long() {
             return objects;
         }
