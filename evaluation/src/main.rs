@@ -57,6 +57,9 @@ enum Evaluation {
     Pbzip2(bars::pbzip2::Options),
     /// A real server from Debian's source package under load, detected and recorded.
     Memcached(bars::memcached::Options),
+    /// Servers and databases, from Debian's source packages and ours: operations a second, tail latency, memory, beside
+    /// ThreadSanitizer.
+    Servers(bars::servers::Options),
     /// Programs from Debian's source packages: built as the README says, detected, recorded and checked.
     Real(bars::real::Options),
     /// Schedules that each strategy needs to make small programs fail, against stress.
@@ -95,6 +98,8 @@ enum Evaluation {
     Engine(bars::engine::Options),
     /// Analyses that need all variables at once, with a quarter of the memory: the same, with tables on disk.
     Memory(bars::engine::memory::Options),
+    /// The memory that prediction from recordings of up to a hundred million events takes.
+    MemoryOfCheck(bars::memory_of_check::Options),
     /// Clocks as rows against clocks as trees, by threads and who communicates with whom.
     Clocks(bars::engine::clocks::Options),
     /// A thousand million events, analysed as they are generated, within 4 GB.
@@ -129,6 +134,8 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Public(options) => bars::public::run(options),
         Evaluation::Pbzip2(options) => bars::pbzip2::run(options),
         Evaluation::Memcached(options) => bars::memcached::run(options),
+        Evaluation::MemoryOfCheck(options) => bars::memory_of_check::run(options),
+        Evaluation::Servers(options) => bars::servers::run(options),
         Evaluation::Real(options) => bars::real::run(options),
         Evaluation::Explore(options) => bars::explore::run(options),
         Evaluation::Complete(options) => bars::complete::run(options),

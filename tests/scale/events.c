@@ -5,7 +5,9 @@
 #include <stdio.h>
 
 #define THREADS 4
+#ifndef ROUNDS
 #define ROUNDS 20000
+#endif
 #define ROWS 64
 #define CELLS 64
 #define ANNOUNCED 2000

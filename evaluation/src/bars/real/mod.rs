@@ -4,7 +4,7 @@
 //! Each has to end in time, to do its work as natively, and to be told nothing false: every report is looked up in
 //! `readings.toml`.
 
-mod programs;
+pub mod programs;
 mod readings;
 
 use crate::common::bar::{self, Bar};
@@ -13,7 +13,7 @@ use crate::common::debian;
 use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
-use programs::{EVERYWHERE, Part, Real, programs};
+use programs::{EVERYWHERE, Part, Real, programs_of};
 use rashomon_confirm::{Client, Ending, Input, Output, Program, Time, execute, no_session};
 use readings::{Reading, Report};
 use serde::Serialize;
@@ -65,11 +65,11 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<bool> {
     let tool = workspace::build_tool()?;
     let readings = readings::readings()?;
-    debian::provide(&EVERYWHERE.map(|(package, file)| (package, Path::new(file).exists())))?;
+    provide_everywhere()?;
     let base = workspace::root().join("target/real");
     let mut outcomes = Vec::new();
     let only = Only::of(options.only.as_deref());
-    for real in programs()?.into_iter().filter(|real| only.wants(&real.name)) {
+    for real in programs_of("real")?.into_iter().filter(|real| only.wants(&real.name)) {
         let folder = base.join(&real.name);
         let (runs, error) = match evaluate(&real, &folder, &tool, &readings) {
             Ok(runs) => (runs, None),
@@ -87,6 +87,11 @@ pub fn run(options: &Options) -> Result<bool> {
     println!("cargo xtask evaluate real");
     table(&outcomes);
     Ok(bar::print(&bars))
+}
+
+/// What every build needs.
+pub fn provide_everywhere() -> Result<()> {
+    debian::provide(&EVERYWHERE.map(|(package, file)| (package, Path::new(file).exists())))
 }
 
 fn table(outcomes: &[Outcome]) {
@@ -145,7 +150,16 @@ struct Bench<'a> {
     expected: String,
 }
 
-fn evaluate(real: &Real, folder: &Path, tool: &Path, readings: &[Reading]) -> Result<Vec<Ran>> {
+/// Folders: of each build, and where the program works.
+pub struct Builds {
+    pub native: PathBuf,
+    pub sanitizer: PathBuf,
+    pub ours: PathBuf,
+    pub work: PathBuf,
+}
+
+/// Fetched and built by its recipe, with what it reads.
+pub fn builds(real: &Real, folder: &Path, tool: &Path) -> Result<Builds> {
     let needs: Vec<(&str, bool)> = real.needs.iter().map(|(package, file)| (package.as_str(), file.exists())).collect();
     debian::provide(&needs)?;
     let source = fetch(real, folder)?;
@@ -160,7 +174,11 @@ fn evaluate(real: &Real, folder: &Path, tool: &Path, readings: &[Reading]) -> Re
     let _ = fs::remove_dir_all(&work);
     fs::create_dir_all(&work)?;
     succeed(shell(&real.input, &work, &native).stdin(Stdio::null()))?;
+    Ok(Builds { native, sanitizer, ours, work })
+}
 
+fn evaluate(real: &Real, folder: &Path, tool: &Path, readings: &[Reading]) -> Result<Vec<Ran>> {
+    let Builds { native, sanitizer, ours, work } = builds(real, folder, tool)?;
     let mut bench = Bench { real, work, tool, readings, expected: String::new() };
     eprintln!("{}: native", real.name);
     let mut plain = bench.plain("native", &native, Vec::new())?;
@@ -298,7 +316,7 @@ impl Bench<'_> {
     }
 }
 
-fn shell(line: &str, folder: &Path, build: &Path) -> Command {
+pub fn shell(line: &str, folder: &Path, build: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(line).current_dir(folder).env("B", build);
     command
@@ -351,7 +369,7 @@ fn fetch(real: &Real, folder: &Path) -> Result<PathBuf> {
 }
 
 /// `rashomon-cc` and `rashomon-c++`, which work with clang.
-fn wrappers(tool: &Path, folder: &Path) -> Result<(String, String)> {
+pub fn wrappers(tool: &Path, folder: &Path) -> Result<(String, String)> {
     let path = |name: &str| {
         let link = folder.join(name);
         let _ = fs::remove_file(&link);

@@ -45,6 +45,7 @@ pub enum Part {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Driver {
+    /// Below `evaluation/src/bars`.
     file: String,
     #[serde(rename = "as")]
     pub name: String,
@@ -56,14 +57,16 @@ impl Driver {
     }
 }
 
-/// A file of this evaluation's.
+/// A file of these evaluations'.
 pub fn ours(name: &str) -> Result<String> {
-    let path = workspace::root().join("evaluation/src/bars/real").join(name);
+    let path = workspace::root().join("evaluation/src/bars").join(name);
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-pub fn programs() -> Result<Vec<Real>> {
-    let table: Table = toml::from_str(&ours("programs.toml")?).context("programs.toml")?;
+/// Of an evaluation.
+pub fn programs_of(evaluation: &str) -> Result<Vec<Real>> {
+    let name = format!("{evaluation}/programs.toml");
+    let table: Table = toml::from_str(&ours(&name)?).with_context(|| name.clone())?;
     Ok(table.program)
 }
 

@@ -37,7 +37,7 @@ impl fmt::Display for Report {
 }
 
 pub fn readings() -> Result<Vec<Reading>> {
-    let table: Table = toml::from_str(&super::programs::ours("readings.toml")?).context("readings.toml")?;
+    let table: Table = toml::from_str(&super::programs::ours("real/readings.toml")?).context("readings.toml")?;
     for reading in &table.reading {
         if reading.places.is_empty() || reading.why.trim().is_empty() {
             bail!("readings.toml: a reading of {} has no places or no reason", reading.program);

@@ -2,28 +2,26 @@
 //! instrumentation, with clang's (or gcc's) ThreadSanitizer, and with `rashomon cc` for online detection and for recording in
 //! parallel.
 
-mod load;
-
 use crate::common::bar::{self, Bar};
 use crate::common::compile::{Compilers, succeed};
 use crate::common::debian::{self, starts};
+use crate::common::load::Served;
+use crate::common::load::memcached::Client;
+use crate::common::load::store::{Store as _, load};
 use crate::common::only::Only;
+use crate::common::server::{self, Server};
 use crate::common::table::Table;
 use crate::common::trace_size;
-use anyhow::{Context as _, Result, bail};
-use load::{Client, Served};
+use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 use xtask::workspace;
 
 const CONNECTIONS: u64 = 8;
 const QUICK_SECONDS: u64 = 5;
-/// Until the server listens, and from its shutdown to its end.
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// One way to run the server.
 struct Variant {
@@ -118,7 +116,7 @@ fn report(outcomes: &[Outcome]) -> bool {
                 let trace = outcome.trace_bytes.map_or("-".into(), |bytes| format!("{:.0}", bytes as f64 / 1e6));
                 table.row(vec![
                     outcome.name.into(),
-                    format!("{:.0}", served.operations as f64 / served.seconds),
+                    format!("{:.0}", served.a_second()),
                     format!("{:.2}", served.percentile(50.0)),
                     format!("{:.2}", served.percentile(99.0)),
                     format!("{:.2}", served.percentile(99.9)),
@@ -127,7 +125,7 @@ fn report(outcomes: &[Outcome]) -> bool {
                     reports.to_string(),
                 ]);
                 let counted = format!("{} operations, {} of {} increments", served.operations, served.counter, served.increments);
-                (counted, served.counter == served.increments && served.operations > 0)
+                (counted, served.is_correct())
             }
             Err(error) => (format!("{error:#}"), false),
         };
@@ -144,73 +142,29 @@ fn report(outcomes: &[Outcome]) -> bool {
 }
 
 fn play(variant: &Variant, folder: &Path, length: Duration) -> Result<Outcome> {
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let mut line = variant.before.clone();
-    line.push(variant.server.clone().into_os_string());
-    let port = port.to_string();
-    line.extend(["-A", "-u", "root", "-l", "127.0.0.1", "-U", "0", "-t", "4", "-m", "256", "-p", &port].map(Into::into));
-    let said = folder.join("said");
-    let mut command = Command::new(&line[0]);
-    command.args(&line[1..]).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&said)?);
-    let mut child = command.spawn().with_context(|| format!("cannot start {}", line[0].to_string_lossy()))?;
-    let served = wait_for_server(address, &mut child).and_then(|()| load::run(address, CONNECTIONS, length));
-    let peak_megabytes = peak_of(&variant.server);
-    let stopped = Client::connect(address).and_then(Client::shut_down).and_then(|()| wait_for_end(&mut child));
-    if let Err(error) = stopped {
-        let _ = child.kill();
-        let _ = child.wait();
-        bail!("{} does not end: {error:#}\n{}", variant.name, fs::read_to_string(&said).unwrap_or_default());
+    let address = server::free_address()?;
+    let mut command = Command::new(variant.before.first().unwrap_or(&variant.server.clone().into_os_string()));
+    if let Some(behind) = variant.before.get(1..) {
+        command.args(behind).arg(&variant.server);
     }
+    command
+        .args(["-A", "-u", "root", "-l", "127.0.0.1", "-U", "0", "-t", "4", "-m", "256", "-p"])
+        .arg(address.port().to_string());
+    let server = Server::start(command.current_dir(folder), address, folder.join("said")).context(variant.name)?;
+    let served = load::<Client>(address, CONNECTIONS, length);
+    let peak_megabytes = server::peak_of(&variant.server);
+    let said = server.end(|| Client::connect(address)?.shut_down()).context(variant.name)?;
     let trace_bytes = match &variant.store {
         Some(store) => Some(
             trace_size::sessions_below(store)?.iter().map(|session| Ok(trace_size::of(session)?.bytes)).sum::<Result<u64>>()?,
         ),
         None => None,
     };
-    let text = String::from_utf8_lossy(&fs::read(&said)?).into_owned();
     let mut races = BTreeMap::new();
-    for line in text.lines().filter_map(|line| line.strip_prefix("SUMMARY: ThreadSanitizer: ")) {
+    for line in said.lines().filter_map(|line| line.strip_prefix("SUMMARY: ThreadSanitizer: ")) {
         *races.entry(line.replace(&*folder.to_string_lossy(), "")).or_default() += 1;
     }
     Ok(Outcome { name: variant.name, served, peak_megabytes, races, trace_bytes })
-}
-
-fn wait_for_server(address: SocketAddr, child: &mut Child) -> Result<()> {
-    let start = Instant::now();
-    while Client::connect(address).is_err() {
-        if let Some(status) = child.try_wait()? {
-            bail!("the server ended before it listened ({status})");
-        }
-        if start.elapsed() > TIMEOUT {
-            bail!("the server does not listen");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
-}
-
-fn wait_for_end(child: &mut Child) -> Result<()> {
-    let start = Instant::now();
-    while child.try_wait()?.is_none() {
-        if start.elapsed() > TIMEOUT {
-            bail!("still there after {} s", TIMEOUT.as_secs());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
-}
-
-/// The most memory that the process which executes this file had resident.
-fn peak_of(server: &Path) -> f64 {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
-    let kilobytes =
-        processes.filter(|process| fs::read_link(process.join("exe")).is_ok_and(|path| path == server)).map(|process| {
-            let text = fs::read_to_string(process.join("status")).unwrap_or_default();
-            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-            line.split_whitespace().next().and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0)
-        });
-    kilobytes.fold(0.0, f64::max) / 1024.0
 }
 
 fn fetch_source(folder: &Path) -> Result<PathBuf> {

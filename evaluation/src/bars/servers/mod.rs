@@ -1,0 +1,225 @@
+//! Servers under load, and two databases that load themselves: what online detection and recording in parallel leave of their
+//! operations a second, beside clang's ThreadSanitizer.
+//!
+//! What is fair. The server is built from the same source by the same compiler; the load is the same, for as long, from the same
+//! machine, and checks every answer. One after the other all ways serve, then all once more: a ratio is that of one round, and the
+//! median over rounds counts. Reports of races are printed by both.
+
+mod subject;
+
+use crate::common::bar::{self, Bar};
+use crate::common::command_line;
+use crate::common::load::Served;
+use crate::common::measure::median;
+use crate::common::only::Only;
+use crate::common::table::Table;
+use anyhow::Result;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use subject::{Built, Subject};
+use xtask::workspace;
+
+const QUICK_SECONDS: u64 = 2;
+/// Of ThreadSanitizer's peak.
+const MEMORY: f64 = 0.7;
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Seconds of load on each server, each way, each round.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: u64,
+    /// Rounds, of which the medians are taken.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
+    /// Only servers whose name contains this.
+    #[arg(long, visible_aliases = ["filter", "program"])]
+    pub only: Option<String>,
+    /// One short round: shows that everything works, measures nothing.
+    #[arg(long)]
+    pub quick: bool,
+    /// Machine-readable output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    Native,
+    ThreadSanitizer,
+    Detect,
+    Record,
+}
+
+impl Way {
+    const ALL: [Self; 4] = [Self::Native, Self::ThreadSanitizer, Self::Detect, Self::Record];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::ThreadSanitizer => "ThreadSanitizer",
+            Self::Detect => "detect",
+            Self::Record => "record",
+        }
+    }
+
+    fn executable(self, built: &Built) -> &Path {
+        match self {
+            Self::Native => &built.native,
+            Self::ThreadSanitizer => &built.sanitizer,
+            Self::Detect | Self::Record => &built.ours,
+        }
+    }
+
+    /// What stands before the program.
+    fn before(self, tool: &Path, store: &Path) -> Vec<OsString> {
+        let words: &[&str] = match self {
+            Self::Native | Self::ThreadSanitizer => return Vec::new(),
+            Self::Detect => &["--quiet", "detect", "--format", "tsan", "--exitcode", "0", "--"],
+            Self::Record => &["--quiet", "record", "--policy", "free", "--timeout", "0", "--output"],
+        };
+        let mut line = vec![tool.into()];
+        line.extend(words.iter().map(OsString::from));
+        if self == Self::Record {
+            line.extend([store.into(), "--".into()]);
+        }
+        line
+    }
+}
+
+/// One way in one round.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Figures {
+    operations_a_second: f64,
+    p99_milliseconds: f64,
+    peak_megabytes: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    server: &'static str,
+    rounds: BTreeMap<Way, Vec<Figures>>,
+    /// What went wrong, by way.
+    wrong: Vec<String>,
+}
+
+impl Row {
+    fn median(&self, way: Way, quantity: fn(&Figures) -> f64) -> f64 {
+        median(self.rounds.get(&way).into_iter().flatten().map(quantity).collect())
+    }
+
+    /// Beside ThreadSanitizer in the same round.
+    fn ratio(&self, way: Way, quantity: fn(&Figures) -> f64) -> Option<f64> {
+        let (ours, theirs) = (self.rounds.get(&way)?, self.rounds.get(&Way::ThreadSanitizer)?);
+        let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| quantity(ours) / quantity(theirs)).collect();
+        (!ratios.is_empty()).then(|| median(ratios))
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    evaluation: &'static str,
+    command: String,
+    servers: Vec<Row>,
+    bars: Vec<Bar>,
+}
+
+pub fn run(options: &Options) -> Result<bool> {
+    let tool = workspace::build_tool()?;
+    let (rounds, seconds) = if options.quick { (1, QUICK_SECONDS) } else { (options.runs, options.seconds) };
+    let only = Only::of(options.only.as_deref());
+    let mut servers = Vec::new();
+    for subject in subject::all()?.into_iter().filter(|subject| only.wants(subject.name)) {
+        servers.push(measure(&subject, &tool, rounds, Duration::from_secs(seconds)));
+    }
+    only.check()?;
+    let bars = servers.iter().flat_map(bars_of).collect();
+    let report = Report { evaluation: "servers", command: command_line(), servers, bars };
+    bar::finish(&report, &report.bars, options.json, || print(&report))
+}
+
+fn measure(subject: &Subject, tool: &Path, rounds: u32, length: Duration) -> Row {
+    let mut row = Row { server: subject.name, rounds: BTreeMap::new(), wrong: Vec::new() };
+    let built = match subject.build(tool) {
+        Ok(built) => built,
+        Err(error) => {
+            row.wrong.push(format!("{error:#}"));
+            return row;
+        }
+    };
+    for round in 1..=rounds {
+        for way in Way::ALL {
+            eprintln!("{}, round {round}: {}", subject.name, way.name());
+            match serve(subject, &built, way, tool, length) {
+                Ok(figures) => row.rounds.entry(way).or_default().push(figures),
+                Err(error) => row.wrong.push(format!("{}: {error:#}", way.name())),
+            }
+        }
+    }
+    row
+}
+
+fn serve(subject: &Subject, built: &Built, way: Way, tool: &Path, length: Duration) -> Result<Figures> {
+    let store: PathBuf = built.work.join("store");
+    let executable = way.executable(built);
+    let mut line = way.before(tool, &store);
+    line.push(executable.into());
+    let outcome = subject.serve(&line, executable, built, length);
+    // Recordings of servers fill disks.
+    if store.exists() {
+        std::fs::remove_dir_all(&store)?;
+    }
+    let (served, peak_megabytes) = outcome?;
+    correct(&served)?;
+    Ok(Figures { operations_a_second: served.a_second(), p99_milliseconds: served.percentile(99.0), peak_megabytes })
+}
+
+fn correct(served: &Served) -> Result<()> {
+    let Served { operations, counter, increments, .. } = served;
+    anyhow::ensure!(served.is_correct(), "{operations} operations, {counter} of {increments} increments");
+    Ok(())
+}
+
+fn bars_of(row: &Row) -> Vec<Bar> {
+    let name = row.server;
+    let said = if row.wrong.is_empty() { "every answer is right".into() } else { row.wrong.join("; ") };
+    let mut bars = vec![Bar::holds(&format!("{name}: served correctly"), row.wrong.is_empty(), said)];
+    for way in [Way::Detect, Way::Record] {
+        let named = |what: &str| format!("{name}, {}: {what} beside ThreadSanitizer's", way.name());
+        let of = |quantity: fn(&Figures) -> f64| row.ratio(way, quantity);
+        if let Some(ratio) = of(|figures| figures.operations_a_second) {
+            bars.push(Bar::at_least(&named("operations a second"), ratio, 1.0, " ×"));
+        }
+        if let Some(ratio) = of(|figures| figures.p99_milliseconds) {
+            bars.push(Bar::at_most(&named("99th percentile"), ratio, 1.0, " ×"));
+        }
+        if let Some(ratio) = of(|figures| figures.peak_megabytes) {
+            bars.push(Bar::at_most(&named("peak memory"), ratio, MEMORY, " ×"));
+        }
+    }
+    bars
+}
+
+fn print(report: &Report) {
+    println!("{}\n", report.command);
+    let mut table = Table::new(&["server", "", "operations/s", "of native", "p99 ms", "peak MB"]);
+    for row in &report.servers {
+        let native = row.median(Way::Native, |figures| figures.operations_a_second);
+        for way in Way::ALL.into_iter().filter(|way| row.rounds.contains_key(way)) {
+            let operations = row.median(way, |figures| figures.operations_a_second);
+            table.row(vec![
+                row.server.into(),
+                way.name().into(),
+                format!("{operations:.0}"),
+                format!("{:.2}", operations / native.max(f64::EPSILON)),
+                format!("{:.2}", row.median(way, |figures| figures.p99_milliseconds)),
+                format!("{:.0}", row.median(way, |figures| figures.peak_megabytes)),
+            ]);
+        }
+    }
+    table.print();
+    println!();
+}
