@@ -2,8 +2,8 @@
 //! operations a second, beside clang's ThreadSanitizer.
 //!
 //! What is fair. The server is built from the same source by the same compiler; the load is the same, for as long, from the same
-//! machine, and checks every answer. One after the other all ways serve, then all once more: a ratio is that of one round, and the
-//! median over rounds counts. Reports of races are printed by both.
+//! machine, and checks every answer. One after the other all ways serve, then all once more: a ratio is that of one round, and
+//! the median over rounds counts. Reports of races are printed by both.
 
 mod subject;
 

@@ -81,8 +81,8 @@ int main(int count, char **arguments) {
     pthread_t ids[MOST_THREADS];
     sqlite3 *first = opened();
     need(sqlite3_exec(first, "pragma journal_mode = wal", 0, 0, 0) == SQLITE_OK, "journal");
-    need(sqlite3_exec(first, "create table entries (key integer primary key, author integer, content text)", 0, 0, 0) == SQLITE_OK,
-         "table");
+    const char *table = "create table entries (key integer primary key, author integer, content text)";
+    need(sqlite3_exec(first, table, 0, 0, 0) == SQLITE_OK, "table");
     double begin = now();
     for (long nth = 0; nth < threads; nth++) need(pthread_create(&ids[nth], 0, work, (void *)nth) == 0, "thread");
     for (int nth = 0; nth < threads; nth++) pthread_join(ids[nth], 0);
