@@ -45,6 +45,7 @@ pub fn reading(runtime: &Runtime, clock: c_int) -> u64 {
     // Now and then a thread that only polls lets the others run.
     sched::failed_try(runtime);
     thread.clock_poll_ordinal.set(thread.ordinal.get());
+    clock::spend(thread);
     clock::read(clock, polls)
 }
 

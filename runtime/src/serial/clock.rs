@@ -1,6 +1,9 @@
-//! Virtual time of serial runs. It stands still while threads run, but for a tick at each reading of a clock (so that a program
-//! which waits by polling gets on) and at each used-up quantum; it jumps to the next deadline when nobody can run.
+//! Virtual time of serial runs. It passes with what threads execute, a little for so many accesses and synchronisation events of a
+//! thread, and a tick with each reading of a clock, so that a program which waits by polling gets on; it jumps to the next
+//! deadline when nobody can run. None of that depends on who decides what runs next: a re-execution reads what the recorded
+//! execution read.
 
+use crate::system::thread::Thread;
 use crate::system::{config, header, sys};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use rashomon_abi::control;
@@ -13,6 +16,9 @@ const MONOTONIC_BASE: u64 = 100_000 * 1_000_000_000;
 /// What reading the clock costs. Doubled by each reading that follows without anything else happening, up to the limit.
 const TICK: u64 = 1_000;
 const LARGEST_TICK: u64 = 10_000_000;
+/// What a thread's quantum of accesses takes, or as many synchronisation events as this.
+const QUANTUM_TIME: u64 = 100_000;
+const QUANTUM_OF_EVENTS: u64 = 10_000;
 pub const NEVER: u64 = u64::MAX;
 
 static REALTIME_BASE: AtomicU64 = AtomicU64::new(0);
@@ -29,12 +35,23 @@ pub fn elapsed() -> u64 {
     header::word(field::VIRTUAL_TIME).load(Relaxed)
 }
 
-pub fn advance(nanoseconds: u64) {
+fn advance(nanoseconds: u64) {
     header::word(field::VIRTUAL_TIME).fetch_add(nanoseconds, Relaxed);
 }
 
 pub fn advance_to(elapsed: u64) {
     header::word(field::VIRTUAL_TIME).fetch_max(elapsed, Relaxed);
+}
+
+/// What the calling thread executed since it was asked last takes its time.
+pub fn spend(thread: &Thread) {
+    let accesses = thread.executed_so_far().checked_div(config::word(control::field::QUANTUM)).unwrap_or(0);
+    let quanta = accesses + u64::from(thread.ordinal.get()) / QUANTUM_OF_EVENTS;
+    let spent = thread.quanta_spent.get();
+    if quanta > spent {
+        thread.quanta_spent.set(quanta);
+        advance((quanta - spent) * QUANTUM_TIME);
+    }
 }
 
 fn base(clock: i32) -> u64 {

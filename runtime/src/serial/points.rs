@@ -15,7 +15,6 @@ use rashomon_abi::record::{Op, access_of_kind};
 const SPIN_LIMIT: u32 = 16;
 /// Synchronisation events after which a thread has to offer its turn: some threads wait by changing things.
 const POINT_QUANTUM: u32 = 10_000;
-const QUANTUM_TIME: u64 = 100_000;
 /// Times that every runnable thread gives its turn up before time jumps.
 const YIELDS_TO_PASS_TIME: u32 = 4;
 /// How often turns were given up by polling since anything else happened.
@@ -61,6 +60,7 @@ fn any_point(runtime: &Runtime, op: Op, object: u64, site: u64, occasion: Occasi
     }
     let thread = runtime.thread();
     come_back(thread);
+    clock::spend(thread);
     PROGRESS.fetch_add(1, Relaxed);
     if deadlock::is_due() {
         deadlock::at_point();
@@ -89,6 +89,7 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: AccessAt, site: u64) {
     }
     let thread = runtime.thread();
     come_back(thread);
+    clock::spend(thread);
     PROGRESS.fetch_add(1, Relaxed);
     endless::stands_before(thread, op as u64, access.address, site);
     thread.spins.set(match op {
@@ -189,7 +190,6 @@ pub fn others_can_run() -> bool {
 fn offer(thread: &Thread, mut occasion: Occasion) {
     thread.points.set(thread.points.get() + 1);
     if occasion == Occasion::Point && thread.points.get() >= POINT_QUANTUM {
-        clock::advance(QUANTUM_TIME);
         occasion = Occasion::Quantum;
     }
     if occasion == Occasion::Yield {
@@ -242,7 +242,7 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
                 offer(thread, Occasion::Yield);
             }
         } else if !held && used_up && !replay::active() {
-            clock::advance(QUANTUM_TIME);
+            clock::spend(thread);
             PROGRESS.fetch_add(1, Relaxed);
             endless::stands_before(thread, 0, address, site);
             if !linger::stops(thread, 0, linger::QUANTUM_STEPS) {

@@ -242,6 +242,7 @@ fn await_leaving(thread: &Thread) {
 pub fn pass_on(thread: &Thread, others: bool) {
     debug_assert!(LOCK.is_locked() && CURRENT.load(Relaxed) == thread.number.get());
     let waited = thread.state.get() == State::Blocked;
+    clock::spend(thread);
     CURRENT.store(NO_THREAD, Release);
     kept::handed_over();
     dispatch(others);

@@ -123,6 +123,8 @@ pub struct Thread {
     /// [`crate::record::tree`].
     pub tree_filter: Slot<TREE_BYTES>,
     pub executed: Cell<u64>,
+    /// Quanta of virtual time that what it executed has taken.
+    pub quanta_spent: Cell<u64>,
     /// `executed` when the chunk was begun.
     pub executed_before_chunk: Cell<u64>,
     /// Number of the place that the child it forked last was given.
@@ -261,7 +263,7 @@ pub unsafe fn register_only(thread: &'static Thread, complete: impl FnOnce()) {
     thread.counted.with(Map::clear_and_free);
     thread.context_path.with(|path| path.truncate(0));
     thread.allocations.with(Map::clear_and_free);
-    for zero in [&thread.executed, &thread.executed_before_chunk, &thread.condition, &thread.stood_for] {
+    for zero in [&thread.executed, &thread.executed_before_chunk, &thread.quanta_spent, &thread.condition, &thread.stood_for] {
         zero.set(0);
     }
     thread.since_sync.set(0);
@@ -304,6 +306,12 @@ impl Thread {
     pub fn accesses_since_sync(&self) -> u64 {
         let left = self.hot().quantum.get();
         self.since_sync.get().wrapping_add(self.reload.get().wrapping_sub(left) as u64)
+    }
+
+    /// Accesses made since it began.
+    pub fn executed_so_far(&self) -> u64 {
+        let left = self.hot().quantum.get();
+        self.executed.get().wrapping_add(self.reload.get().wrapping_sub(left) as u64)
     }
 
     /// Adds what was executed since the last reload to the counts.
