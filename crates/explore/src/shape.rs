@@ -327,23 +327,13 @@ pub struct Decided {
     looked_at: Cell<u64>,
 }
 
-/// What comes behind a step in any case: of each thread, by number, the earliest step, or none.
+/// What comes behind a step in any case: of each thread the earliest step.
 #[derive(Clone, Debug, Default)]
-pub struct Behind(Vec<Option<usize>>);
+pub struct Behind(FxHashMap<u32, usize>);
 
 impl Behind {
     pub fn includes(&self, step: Place) -> bool {
-        self.earliest(step.0).is_some_and(|earliest| earliest <= step.1)
-    }
-
-    fn earliest(&self, thread: u32) -> Option<usize> {
-        self.0.get(thread as usize).copied().flatten()
-    }
-
-    fn put(&mut self, (thread, earliest): Place) {
-        let at = thread as usize;
-        self.0.resize(self.0.len().max(at + 1), None);
-        self.0[at] = Some(earliest);
+        self.0.get(&step.0).is_some_and(|&earliest| earliest <= step.1)
     }
 }
 
@@ -374,11 +364,11 @@ impl Decided {
         while let Some(place) = open.pop() {
             self.looked_at.set(self.looked_at.get() + 1);
             let (thread, index) = place;
-            let before = reached.earliest(thread).unwrap_or(usize::MAX);
+            let before = reached.0.get(&thread).copied().unwrap_or(usize::MAX);
             if index >= before {
                 continue;
             }
-            reached.put(place);
+            reached.0.insert(thread, index);
             if until.is_some_and(|until| thread == until.0 && index <= until.1) {
                 break;
             }
