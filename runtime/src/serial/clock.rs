@@ -1,7 +1,7 @@
-//! Virtual time of serial runs. It passes with what threads execute, a little for so many accesses and synchronisation events of a
-//! thread, and a tick with each reading of a clock, so that a program which waits by polling gets on; it jumps to the next
-//! deadline when nobody can run. None of that depends on who decides what runs next: a re-execution reads what the recorded
-//! execution read.
+//! Virtual time of serial runs. It passes with what threads execute, a little for so many accesses and synchronisation events
+//! of a thread, and a tick with each reading of a clock, so that a program which waits by polling gets on; it jumps to the
+//! next deadline when nobody can run. None of that depends on who decides what runs next: a re-execution reads what the
+//! recorded execution read.
 
 use crate::system::thread::Thread;
 use crate::system::{config, header, sys};
