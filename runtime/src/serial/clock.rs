@@ -2,6 +2,9 @@
 //! of a thread, and a tick with each reading of a clock, so that a program which waits by polling gets on; it jumps to the
 //! next deadline when nobody can run. None of that depends on who decides what runs next: a re-execution reads what the
 //! recorded execution read.
+//!
+//! Limit: it also jumps when all that can run only poll. A schedule that is enforced lets it jump with the turn of the thread
+//! that the deadline wakes, so who polls a clock in between reads less.
 
 use crate::system::thread::Thread;
 use crate::system::{config, header, sys};
