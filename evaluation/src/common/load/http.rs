@@ -1,30 +1,27 @@
 //! HTTP/1.1 GETs of files whose contents are known, over connections that stay open.
 
-use super::{Served, Session, TIMEOUT, run};
-use anyhow::{Context as _, Result, bail};
+use super::{Lines, Served, Session, run};
+use anyhow::{Result, bail};
 use rashomon_abi::numbers::SplitMix;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// No head of an answer has more lines.
 const MOST_LINES: u32 = 100;
 
 struct Getting<'f> {
-    to: TcpStream,
-    from: BufReader<TcpStream>,
+    connection: Lines,
     files: &'f [(String, Vec<u8>)],
     random: SplitMix,
 }
 
 impl Getting<'_> {
     fn get(&mut self, name: &str, content: &[u8]) -> Result<()> {
-        self.to.write_all(format!("GET /{name} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())?;
+        self.connection.to.write_all(format!("GET /{name} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())?;
         let mut length = None;
         for nth in 0..MOST_LINES {
-            let mut line = String::new();
-            self.from.read_line(&mut line).context("no answer")?;
-            let line = line.trim_end();
+            let line = self.connection.line()?;
             if nth == 0 && line != "HTTP/1.1 200 OK" {
                 bail!("GET {name} was answered with {line}");
             }
@@ -39,7 +36,7 @@ impl Getting<'_> {
             bail!("GET {name} was answered with {length:?} bytes instead of {}", content.len());
         }
         let mut body = vec![0; content.len()];
-        self.from.read_exact(&mut body)?;
+        self.connection.from.read_exact(&mut body)?;
         if body != content {
             bail!("GET {name} was answered with other bytes");
         }
@@ -56,10 +53,5 @@ impl Session for Getting<'_> {
 
 /// `files`: name and content of each.
 pub fn load(address: SocketAddr, files: &[(String, Vec<u8>)], connections: u64, length: Duration) -> Result<Served> {
-    run(connections, length, |number| {
-        let to = TcpStream::connect_timeout(&address, TIMEOUT)?;
-        to.set_nodelay(true)?;
-        to.set_read_timeout(Some(TIMEOUT))?;
-        Ok(Getting { from: BufReader::new(to.try_clone()?), to, files, random: SplitMix(number + 1) })
-    })
+    run(connections, length, |number| Ok(Getting { connection: Lines::connect(address)?, files, random: SplitMix(number + 1) }))
 }

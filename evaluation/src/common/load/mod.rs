@@ -5,7 +5,9 @@ pub mod memcached;
 pub mod redis;
 pub mod store;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// An answer that takes longer never comes.
@@ -43,7 +45,30 @@ impl Served {
     }
 }
 
-/// A connection.
+/// A connection of a protocol whose answers begin with a line.
+pub struct Lines {
+    to: TcpStream,
+    from: BufReader<TcpStream>,
+}
+
+impl Lines {
+    fn connect(address: SocketAddr) -> Result<Self> {
+        let to = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        to.set_nodelay(true)?;
+        to.set_read_timeout(Some(TIMEOUT))?;
+        let from = BufReader::new(to.try_clone()?);
+        Ok(Self { to, from })
+    }
+
+    /// Without its end.
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.from.read_line(&mut line).context("no answer")?;
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+/// What operates over a connection.
 pub trait Session {
     /// Any wrong answer is an error.
     fn operate(&mut self) -> Result<()>;

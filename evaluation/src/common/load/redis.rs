@@ -1,15 +1,12 @@
 //! redis' protocol: what it needs of RESP 2.
 
-use super::TIMEOUT;
+use super::Lines;
 use super::store::{MOST_BYTES, Store};
 use anyhow::{Context as _, Result, bail};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
 
-pub struct Client {
-    to: TcpStream,
-    from: BufReader<TcpStream>,
-}
+pub struct Client(Lines);
 
 impl Client {
     /// An array of byte strings.
@@ -20,29 +17,18 @@ impl Client {
             message.extend_from_slice(word);
             message.extend_from_slice(b"\r\n");
         }
-        Ok(self.to.write_all(&message)?)
-    }
-
-    /// The first line of an answer, without its end.
-    fn head(&mut self) -> Result<String> {
-        let mut line = String::new();
-        self.from.read_line(&mut line).context("no answer")?;
-        Ok(line.trim_end().to_owned())
+        Ok(self.0.to.write_all(&message)?)
     }
 }
 
 impl Store for Client {
     fn connect(address: SocketAddr) -> Result<Self> {
-        let to = TcpStream::connect_timeout(&address, TIMEOUT)?;
-        to.set_nodelay(true)?;
-        to.set_read_timeout(Some(TIMEOUT))?;
-        let from = BufReader::new(to.try_clone()?);
-        Ok(Self { to, from })
+        Ok(Self(Lines::connect(address)?))
     }
 
     fn set(&mut self, key: &str, value: &[u8]) -> Result<()> {
         self.send(&[b"SET", key.as_bytes(), value])?;
-        match self.head()?.as_str() {
+        match self.0.line()?.as_str() {
             "+OK" => Ok(()),
             other => bail!("SET {key} was answered with {other}"),
         }
@@ -50,7 +36,7 @@ impl Store for Client {
 
     fn get(&mut self, key: &str) -> Result<Vec<u8>> {
         self.send(&[b"GET", key.as_bytes()])?;
-        let head = self.head()?;
+        let head = self.0.line()?;
         let Some(bytes) = head.strip_prefix('$').and_then(|bytes| bytes.parse::<usize>().ok()) else {
             bail!("GET {key} was answered with {head}");
         };
@@ -58,14 +44,14 @@ impl Store for Client {
             bail!("GET {key} was answered with {bytes} bytes");
         }
         let mut value = vec![0; bytes + 2];
-        self.from.read_exact(&mut value)?;
+        self.0.from.read_exact(&mut value)?;
         value.truncate(bytes);
         Ok(value)
     }
 
     fn increment(&mut self, key: &str) -> Result<u64> {
         self.send(&[b"INCR", key.as_bytes()])?;
-        let head = self.head()?;
+        let head = self.0.line()?;
         let number = head.strip_prefix(':').and_then(|number| number.parse().ok());
         number.with_context(|| format!("INCR was answered with {head}"))
     }
