@@ -45,8 +45,7 @@ fn own_line<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId) -> Op
     let site = trace.site(site);
     let module = trace.modules.get(site.module? as usize)?;
     let instruction = site.offset.saturating_sub(1);
-    // The outermost function is the one whose code this is; what is inlined into it moves with it.
-    let frame = symbols.frames(module, instruction).pop()?;
+    let frame = in_whose_code(symbols.frames(module, instruction))?;
     let file = frame.file.as_deref()?;
     if is_system(file) {
         return None;
@@ -54,6 +53,15 @@ fn own_line<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId) -> Op
     let start = symbols.function_start(module, instruction)?;
     let first = symbols.frames(module, start).last().and_then(|frame| frame.line)?;
     Some(format!("{}@{}", function(&frame), i64::from(frame.line?) - i64::from(first)))
+}
+
+/// The outermost function is the one whose code this is; what is inlined into it moves with it. A compiler that moves a part of
+/// a function out of it (gcc's partial inlining) says of that part that it is the function inlined into itself, at its first
+/// line: there the innermost frame of that function is the one that tells where it is.
+fn in_whose_code(mut frames: Vec<Frame>) -> Option<Frame> {
+    let outermost = frames.last()?;
+    let at = frames.iter().position(|frame| frame.function == outermost.function && frame.file == outermost.file)?;
+    Some(frames.swap_remove(at))
 }
 
 /// Where in the program's own sources an access stands, or a call that leads to it: finer than an id, and the same for each copy
