@@ -65,9 +65,14 @@ impl Lead {
     /// A recording of few places that shows it, unordered, and its sides there: the same replays show all such findings of the
     /// recording, and each costs nearly nothing more.
     pub(crate) fn shared(&self) -> Option<(&Source, &[Side])> {
+        self.unordered().find(|(from, _)| !from.kept.is_empty())
+    }
+
+    /// Recordings that show it, unordered.
+    pub(super) fn unordered(&self) -> impl Iterator<Item = (&Source, &[Side])> {
         let own = may_be_unordered(&self.finding).then_some((&self.from, self.finding.sides.as_slice()));
         let other = self.unordered.as_ref().map(|(from, sides)| (from, sides.as_slice()));
-        own.into_iter().chain(other).find(|(from, _)| !from.kept.is_empty())
+        own.into_iter().chain(other)
     }
 
     /// Of an execution that was looked at before: how often these were seen is counted.
@@ -78,9 +83,10 @@ impl Lead {
         self
     }
 
-    /// Whether its other schedules wait until every lead has been forced by one: such leads are many.
-    pub(crate) fn waits(&self) -> bool {
-        self.doubt() == Doubt::Much && !self.begun && self.finding.schedule.is_some() && !self.alternatives.is_empty()
+    /// Whether its other schedules wait until every lead has been forced by one: such leads are many, or time is short.
+    pub(crate) fn waits(&self, hurry: Hurry) -> bool {
+        let is_one_of_many = self.doubt() == Doubt::Much || hurry == Hurry::Short;
+        is_one_of_many && !self.begun && self.finding.schedule.is_some() && !self.alternatives.is_empty()
     }
 
     /// Whether one schedule is all that it is worth.
@@ -104,6 +110,14 @@ impl Lead {
         let pursuit = Pursuit::new(schedules, run.recordings.get(self.from.recording as usize));
         pursuits.add(self.finding, pursuit, self.cause);
     }
+}
+
+/// Whether there is time for all that could be tried of all leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hurry {
+    Enough,
+    /// What shows many leads at once comes first, and then one schedule of each.
+    Short,
 }
 
 /// What a lead promises; the surest first.

@@ -16,7 +16,7 @@ pub mod tally;
 use crate::analyse::examine::Examination;
 use crate::analyse::{Engine, Values};
 use crate::check::budget::Budget;
-use crate::check::leads::{Gathered, Lead, Source, is_proven, leads_of, merge};
+use crate::check::leads::{Gathered, Hurry, Lead, Source, is_proven, leads_of, merge};
 use crate::check::postponed::Postponed;
 use crate::check::prove::{Prover, load, may_be_unordered};
 use crate::check::tally::{Extent, Tally};
@@ -129,17 +129,18 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     }
 
     /// By all schedules that were not forced yet; of a lead that [waits](Lead::waits), or is [forced once](Lead::is_forced_once),
-    /// by its first one.
+    /// by its first one. Replays of a recording that shows it come before these where they cost little, or time is short.
     pub(crate) fn confirm_one(
         &self,
         prover: &mut Prover<'_, S>,
         lead: &mut Lead,
         gathered: &mut Gathered,
-        run: &RunRecord,
+        (run, hurry): (&RunRecord, Hurry),
     ) -> Result<(), PipelineError> {
         let session = self.store.proof(&lead.finding.id);
         // Whoever looks where nearly nothing is kept has little to find a schedule in.
-        if let Some((from, sides)) = lead.shared() {
+        let early = lead.shared().or_else(|| lead.unordered().next().filter(|_| hurry == Hurry::Short && !lead.begun));
+        if let Some((from, sides)) = early {
             let seen = (from.clone(), sides.to_vec());
             if self.show_unordered(prover, lead, gathered, seen)? {
                 return self.clean_up(&session);
@@ -169,7 +170,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             return self.clean_up(&session);
         }
-        let is_first = lead.waits() || lead.is_forced_once();
+        let is_first = lead.waits(hurry) || lead.is_forced_once();
         let all = lead.finding.schedule.iter().chain(&lead.alternatives).skip(usize::from(lead.begun));
         let schedules: Vec<Schedule> = all.take(if is_first { 1 } else { usize::MAX }).cloned().collect();
         let limit = prover.forcing.limit;
@@ -188,7 +189,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             shown => shown,
         };
         prover.forcing.limit = limit;
-        if is_shown? || is_first {
+        if is_shown? || is_first || hurry == Hurry::Short {
             return self.clean_up(&session);
         }
         let shown = may_be_unordered(&lead.finding).then(|| (lead.from.clone(), lead.finding.sides.clone()));

@@ -1,7 +1,7 @@
 //! Leads are forced: everybody's own schedules first, of doubtful leads one each before any gets its second, and then the pursuit
 //! of what they did not show.
 
-use crate::check::leads::{Doubt, Lead, is_proven, merge};
+use crate::check::leads::{Doubt, Hurry, Lead, is_proven, merge};
 use crate::check::prove::Prover;
 use crate::check::pursue::{Pursuits, Rounds, Tried};
 use crate::engines::case::Case;
@@ -21,6 +21,9 @@ pub const NAME: &str = "force";
 
 /// Findings in a row whose schedules did not show them, before those are pursued in between.
 const IN_VAIN: u32 = 4;
+
+/// Executions that a lead takes, by and large, if all is tried: three schedules, or one and replays of what it showed.
+const EXECUTIONS_OF_A_LEAD: u64 = 3;
 
 /// Proofs that are expected of a lead before any was tried: see [`Doubt`]. A pursuit is worth as much as a doubtful lead.
 const SURE: f64 = 0.5;
@@ -111,6 +114,12 @@ struct Unit<'u, 'c, 'j, S: ?Sized> {
 }
 
 impl<S: Symbols + ?Sized> Unit<'_, '_, '_, S> {
+    /// With so many leads that are still to be forced.
+    fn hurry(&self, leads: u64) -> Hurry {
+        let all = self.case.takes(leads.saturating_mul(EXECUTIONS_OF_A_LEAD));
+        if self.prover.forcing.deadline.left().is_some_and(|left| left < all) { Hurry::Short } else { Hurry::Enough }
+    }
+
     /// So that numbers are told that include the last execution.
     fn count(&mut self) -> u64 {
         let executions = std::mem::take(&mut self.prover.executions);
@@ -192,9 +201,10 @@ impl Force {
         }
         unit.case.observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
         let before = lead.finding.clone();
-        let (waits, is_once) = (lead.waits(), lead.is_forced_once());
+        let hurry = unit.hurry(leads.len() as u64 + 1);
+        let (waits, is_once) = (lead.waits(hurry), lead.is_forced_once());
         let begin = Instant::now();
-        let confirmed = job.confirm_one(&mut unit.prover, &mut lead, &mut unit.case.gathered, unit.case.run);
+        let confirmed = job.confirm_one(&mut unit.prover, &mut lead, &mut unit.case.gathered, (unit.case.run, hurry));
         self.on_leads += begin.elapsed();
         let executions = unit.count();
         self.executions += executions;
