@@ -122,6 +122,16 @@ pub struct HeldLock {
     /// `mutex counter_lock`, `mutex 0x… (heap block of 40 bytes allocated at file:line)`, …
     pub name: String,
     pub acquired_at: Vec<Frame>,
+    /// For reading, beside others who read.
+    #[serde(default)]
+    pub shared: bool,
+}
+
+impl HeldLock {
+    /// `mutex m`, `rwlock r for reading`.
+    pub fn words(&self) -> String {
+        format!("{}{}", self.name, if self.shared { " for reading" } else { "" })
+    }
 }
 
 /// What the order of two accesses that race does to the program, the worst first.

@@ -167,7 +167,7 @@ fn of_side(side: &Side, options: &Options) -> Markup {
             @if let Some(frame) = best { (excerpt(frame, &options.excerpts, &options.folder)) }
             (stack(&side.stack, options))
             @for held in &side.held {
-                details { summary { "holding " (clean(&held.name)) } (stack(&held.acquired_at, options)) }
+                details { summary { "holding " (clean(&held.words())) } (stack(&held.acquired_at, options)) }
             }
             @if !side.created_at.is_empty() {
                 details { summary { (thread_words(&side.thread)) " was created" } (stack(&side.created_at, options)) }

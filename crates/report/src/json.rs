@@ -165,6 +165,8 @@ struct SideView<'a> {
 #[schemars(rename = "HeldLock")]
 struct HeldView<'a> {
     name: &'a str,
+    /// For reading, beside others who read.
+    shared: bool,
     acquired_at: Vec<FrameView<'a>>,
 }
 
@@ -211,7 +213,7 @@ fn frames(stack: &[Frame]) -> Vec<FrameView<'_>> {
 
 impl<'a> From<&'a HeldLock> for HeldView<'a> {
     fn from(held: &'a HeldLock) -> Self {
-        Self { name: &held.name, acquired_at: frames(&held.acquired_at) }
+        Self { name: &held.name, shared: held.shared, acquired_at: frames(&held.acquired_at) }
     }
 }
 

@@ -210,7 +210,7 @@ fn stacks(side: &Side, folder: &str) -> Vec<Value> {
         json!({ "message": { "text": words }, "frames": frames })
     };
     let own = stack(format!("{thread}: {}", clean(&side.action)), &side.stack);
-    let held = side.held.iter().map(|held| stack(format!("{thread} took {}", clean(&held.name)), &held.acquired_at));
+    let held = side.held.iter().map(|held| stack(format!("{thread} took {}", clean(&held.words())), &held.acquired_at));
     let created = (!side.created_at.is_empty()).then(|| stack(format!("{thread} was created"), &side.created_at));
     std::iter::once(own).chain(held).chain(created).collect()
 }

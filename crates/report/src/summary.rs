@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 /// Notes of a run that begin so say what a check tried, and what it did not.
 pub const TRIED: &str = "tried: ";
 pub const NOT_TRIED: &str = "not tried: ";
+/// Notes of a run that say which code was not seen have these words.
+pub const NOTHING_PREDICTED: &str = "so that nothing is predicted";
 
 /// How the recorded program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -14,7 +14,7 @@ use crate::analysis::Analysis;
 use crate::format::{Format, Options, Rendered, Report};
 use crate::lost::Lost;
 use crate::order::{Shown, has_failed_once};
-use crate::summary::{Counts, ProgramExit, RunSummary};
+use crate::summary::{Counts, NOTHING_PREDICTED, ProgramExit, RunSummary};
 use crate::warning::Warning;
 use labels::Labels;
 use rashomon_event::harmless::harmless;
@@ -299,7 +299,7 @@ impl<'a> Look<'a> {
         self.line(out, "  ", &self.painter.paint(Tint::Strong, &head));
         self.stack(out, "    ", &side.stack);
         for held in &side.held {
-            let holding = format!("holding {}, taken at", clean(&held.name));
+            let holding = format!("holding {}, taken at", clean(&held.words()));
             if self.full_stacks {
                 let _ = writeln!(out, "    {holding}");
                 self.stack(out, "      ", &held.acquired_at);
@@ -396,14 +396,14 @@ pub(crate) fn exit_words(exit: ProgramExit) -> String {
 fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Counts, run: &RunSummary) -> String {
     let incomplete = incomplete_words(run).map(|words| format!("; incomplete: {words}")).unwrap_or_default();
     if counts.proven == 0 {
-        let predicted = if counts.predicted > 0 { format!(", {} predicted,", counts.predicted) } else { String::new() };
+        let predicted = if counts.predicted > 0 { format!("; {} predicted", counts.predicted) } else { String::new() };
         let failed = findings.iter().filter(|finding| has_failed_once(finding)).count();
         if failed > 0 {
             let failures = plural(failed as u64, "failure");
             return format!("{failures} seen that no replay has shown again{predicted}{incomplete}");
         }
         let nothing = if run.known > 0 { "nothing new" } else { "no bug" };
-        return format!("{nothing} was made to happen{predicted}{}{incomplete}", looked_at(run));
+        return format!("{nothing} was made to happen{}{predicted}{incomplete}", looked_at(run, counts));
     }
     let mut kinds: BTreeMap<FindingKind, u64> = BTreeMap::new();
     for finding in findings.iter().filter(|finding| finding.verdict.is_proven()) {
@@ -422,13 +422,22 @@ pub(crate) fn result_of(report: Report<'_>, shown: Shown) -> String {
 }
 
 /// What a report without a bug is about.
-fn looked_at(run: &RunSummary) -> String {
+fn looked_at(run: &RunSummary, counts: Counts) -> String {
     let schedules = plural(u64::from(run.recordings), "schedule");
     match (run.recordings, run.threads) {
         (0, _) => String::new(),
         (_, 0) => format!(" in {schedules}"),
         (_, 1) => format!(" in {schedules} of one thread, with which nothing can race"),
-        (_, threads) => format!(" in {schedules} of {threads} threads, nor in others that these predict"),
+        (_, threads) => {
+            let others = if counts.predicted > 0 {
+                ""
+            } else if run.notes.iter().any(|note| note.contains(NOTHING_PREDICTED)) {
+                "; others are not predicted, as some code is not seen"
+            } else {
+                ", nor in others that these predict"
+            };
+            format!(" in {schedules} of {threads} threads{others}")
+        }
     }
 }
 

@@ -93,6 +93,7 @@ impl Warning {
             };
             let held = access.held.iter().map(|held| HeldLock {
                 name: mutex(held.mutex),
+                shared: !held.write,
                 acquired_at: self.mutexes.get(held.mutex).map_or_else(Vec::new, |known| frames(&known.created)),
             });
             Side {

@@ -10,8 +10,8 @@ use crate::error::PipelineError;
 use crate::findings::identity::finding_id;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::{
-    Access, AccessClass, Address, CandidateKind, Deadline, EventIndex, EventKind, Finding, FindingKind, Frame, ThreadId, Verdict,
-    Witness, WitnessLevel,
+    Access, AccessClass, Address, CandidateKind, Deadline, EventIndex, EventKind, Finding, FindingKind, Frame, LockMode,
+    ThreadId, Verdict, Witness, WitnessLevel,
 };
 use rashomon_order::held_at;
 use rashomon_packed::checked::{CheckOptions, Checked};
@@ -184,6 +184,7 @@ impl Describer<'_> {
         let held = held_at(trace, goal).into_iter().map(|held| HeldLock {
             name: format!("lock {}", self.target(held.lock)),
             acquired_at: vec![self.frame(held.acquired)],
+            shared: held.mode == LockMode::Shared,
         });
         let fork = trace.indices().find(|&event| trace.event(event).kind == EventKind::Fork { child: thread });
         rashomon_event::Side {

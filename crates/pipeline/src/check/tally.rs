@@ -5,6 +5,7 @@ use crate::check::leads::{MOST_OF_ONE_RECORDING, ended_blocked};
 use crate::progress::{Observer, Progress};
 use rashomon_event::{Event, EventKind, FindingId, ProcessPath, counted};
 use rashomon_report::Unexamined;
+use rashomon_report::summary::NOTHING_PREDICTED;
 use rashomon_trace::{LoadedTrace, Shortcoming};
 use std::collections::BTreeSet;
 
@@ -147,17 +148,17 @@ impl Tally {
         let unknown: Vec<&str> = unseen.libraries.iter().chain(&unseen.standard).map(String::as_str).collect();
         if !unknown.is_empty() {
             notes.push(format!(
-                "not instrumented, so that nothing is predicted, only suspected and proven: {}",
+                "not instrumented, {NOTHING_PREDICTED}, only suspected and proven: {}",
                 unknown.join(", ")
             ));
         }
         if !unseen.functions.is_empty() {
-            notes.push(format!("not seen by the runtime, so that nothing is predicted: {}", unseen.functions.join(", ")));
+            notes.push(format!("not seen by the runtime, {NOTHING_PREDICTED}: {}", unseen.functions.join(", ")));
         }
         if !unseen.assembly.is_empty() {
             notes.push(format!(
-                "not seen by any instrumentation, so that nothing is predicted, only suspected and proven: {} (`--trust-library` \
-                 with a file's name says that its assembly orders nothing)",
+                "not seen by any instrumentation, {NOTHING_PREDICTED}, only suspected and proven: {} (`--trust-library` with a \
+                 file's name says that its assembly orders nothing)",
                 unseen.assembly.join("; ")
             ));
         }

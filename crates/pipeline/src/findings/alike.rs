@@ -108,7 +108,8 @@ mod tests {
     fn lines_make_no_cause_but_functions_and_locks_do() {
         let side = |function: &str, line: u32, locks: &[&str]| {
             let frame = rashomon_event::Frame { function: Some(function.into()), line: Some(line), ..Default::default() };
-            let held = |name: &&str| rashomon_event::finding::HeldLock { name: (*name).into(), acquired_at: Vec::new() };
+            let held =
+                |name: &&str| rashomon_event::finding::HeldLock { name: (*name).into(), acquired_at: Vec::new(), shared: false };
             Side {
                 thread: String::new(),
                 action: String::new(),

@@ -167,7 +167,8 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         let held = self.held(thread, until).into_iter();
         held.map(|(lock, index)| {
             let event = self.trace.event(index);
-            HeldLock { name: self.lock(lock), acquired_at: self.stack(event.site, event.context) }
+            let shared = matches!(event.kind, EventKind::Acquire { mode: LockMode::Shared, .. });
+            HeldLock { name: self.lock(lock), acquired_at: self.stack(event.site, event.context), shared }
         })
         .collect()
     }

@@ -134,7 +134,7 @@ mod tests {
             thread: "0".into(),
             action: format!("waits for {wanted}, held by thread 1"),
             stack: Vec::new(),
-            held: vec![HeldLock { name: holds.into(), acquired_at: Vec::new() }],
+            held: vec![HeldLock { name: holds.into(), acquired_at: Vec::new(), shared: false }],
             created_at: Vec::new(),
         };
         let finding = Finding {
@@ -156,7 +156,7 @@ mod tests {
             thread: thread.into(),
             action: format!("waits for {name}, held by thread {other}"),
             stack: Vec::new(),
-            held: vec![HeldLock { name: name.into(), acquired_at: Vec::new() }],
+            held: vec![HeldLock { name: name.into(), acquired_at: Vec::new(), shared: false }],
             created_at: Vec::new(),
         };
         let step = |thread: &str| Step { thread: thread.into(), until: format!("acquires {name}"), place: None };
@@ -184,7 +184,7 @@ mod tests {
                 thread: "0".into(),
                 action: format!("waits for {wanted}"),
                 stack: Vec::new(),
-                held: vec![HeldLock { name: holds.into(), acquired_at: Vec::new() }],
+                held: vec![HeldLock { name: holds.into(), acquired_at: Vec::new(), shared: false }],
                 created_at: Vec::new(),
             };
             Finding {

@@ -59,7 +59,7 @@ fn side(text: &mut String, side: &Side, is_first: bool, options: &Options) {
     let _ = writeln!(text, "  {action} by {}:", thread(&side.thread));
     stack(text, &side.stack, options);
     for held in &side.held {
-        let _ = writeln!(text, "  While holding {}, acquired at:", clean(&held.name));
+        let _ = writeln!(text, "  While holding {}, acquired at:", clean(&held.words()));
         stack(text, &held.acquired_at, options);
     }
 }
