@@ -70,6 +70,8 @@ fn apt(arguments: &[&str]) -> bool {
         .args(arguments)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdin(Stdio::null())
+        // Standard output is for what a command is about.
+        .stdout(std::io::stderr())
         .status();
     status.is_ok_and(|status| status.success())
 }
