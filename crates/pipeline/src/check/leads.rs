@@ -116,7 +116,7 @@ impl Lead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hurry {
     Enough,
-    /// What shows many leads at once comes first, and then one schedule of each.
+    /// One schedule of each, and what shows many leads at once, come before the other schedules.
     Short,
 }
 
@@ -167,6 +167,11 @@ impl Gathered {
         if may_be_unordered(&lead.finding) {
             self.known.entry(lead.from.key()).or_default().note(&lead.finding);
         }
+    }
+
+    /// Whether what replays of this process have shown is at hand.
+    pub(super) fn is_replayed(&self, from: &Source, times: u32) -> bool {
+        self.known.get(&from.key()).is_some_and(|known| known.replays.len() >= times.max(1) as usize)
     }
 
     /// What replays of this process have shown. Of others it is forgotten where that is much.

@@ -129,7 +129,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     }
 
     /// By all schedules that were not forced yet; of a lead that [waits](Lead::waits), or is [forced once](Lead::is_forced_once),
-    /// by its first one. Replays of a recording that shows it come before these where they cost little, or time is short.
+    /// by its first one. Replays of a recording that shows it come before these where they cost little; where time is short, they
+    /// come behind the first one.
     pub(crate) fn confirm_one(
         &self,
         prover: &mut Prover<'_, S>,
@@ -139,7 +140,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     ) -> Result<(), PipelineError> {
         let session = self.store.proof(&lead.finding.id);
         // Whoever looks where nearly nothing is kept has little to find a schedule in.
-        let early = lead.shared().or_else(|| lead.unordered().next().filter(|_| hurry == Hurry::Short && !lead.begun));
+        let is_replayed = |(from, _): &(&Source, &[Side])| gathered.is_replayed(from, self.settings.times);
+        let early = lead.shared().or_else(|| lead.unordered().find(is_replayed).filter(|_| hurry == Hurry::Short));
+        let looked = early.is_some();
         if let Some((from, sides)) = early {
             let seen = (from.clone(), sides.to_vec());
             if self.show_unordered(prover, lead, gathered, seen)? {
@@ -189,7 +192,12 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             shown => shown,
         };
         prover.forcing.limit = limit;
-        if is_shown? || is_first || hurry == Hurry::Short {
+        let has_time = prover.forcing.deadline.left().is_none_or(|left| left > longest(run));
+        let looks = match hurry {
+            Hurry::Enough => !is_first,
+            Hurry::Short => !lead.begun && !looked && has_time,
+        };
+        if is_shown? || !looks {
             return self.clean_up(&session);
         }
         let shown = may_be_unordered(&lead.finding).then(|| (lead.from.clone(), lead.finding.sides.clone()));

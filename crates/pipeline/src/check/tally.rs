@@ -147,10 +147,7 @@ impl Tally {
         self.keeps_to_recorded |= !unseen.is_empty() || loaded.trace.events.iter().any(takes);
         let unknown: Vec<&str> = unseen.libraries.iter().chain(&unseen.standard).map(String::as_str).collect();
         if !unknown.is_empty() {
-            notes.push(format!(
-                "not instrumented, {NOTHING_PREDICTED}, only suspected and proven: {}",
-                unknown.join(", ")
-            ));
+            notes.push(format!("not instrumented, {NOTHING_PREDICTED}, only suspected and proven: {}", unknown.join(", ")));
         }
         if !unseen.functions.is_empty() {
             notes.push(format!("not seen by the runtime, {NOTHING_PREDICTED}: {}", unseen.functions.join(", ")));

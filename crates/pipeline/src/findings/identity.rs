@@ -131,6 +131,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_part_moved_out_of_a_function_has_lines_of_its_own() {
+        let frame = |function: &str, line| Frame {
+            function: Some(function.into()),
+            file: Some("a.c".into()),
+            line: Some(line),
+            ..Frame::default()
+        };
+        let line = |frames: &[Frame]| in_whose_code(frames.to_vec()).and_then(|frame| frame.line);
+        assert_eq!(line(&[frame("load", 3), frame("worker", 12)]), Some(12));
+        assert_eq!(line(&[frame("load", 3), frame("worker", 12), frame("worker", 7)]), Some(12));
+        assert_eq!(line(&[]), None);
+    }
+
+    #[test]
     fn ids_do_not_depend_on_the_order_of_the_sides() {
         let id = |places: [&str; 2]| finding_id(FindingKind::DataRace, places.map(str::to_owned).to_vec());
         assert_eq!(id(["f+0x4", "g+0x8"]), id(["g+0x8", "f+0x4"]));
