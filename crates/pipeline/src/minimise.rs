@@ -16,7 +16,7 @@
 mod order;
 
 use crate::check::Job;
-use crate::check::prove::{Prover, load, same_again};
+use crate::check::prove::{Prover, load_until, same_again};
 use crate::error::PipelineError;
 use crate::findings::compose::{Composer, MAX_STEPS};
 use crate::findings::critical::{self, Operation, action};
@@ -29,6 +29,7 @@ use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Program, force};
 use rashomon_event::finding::Step;
 use rashomon_event::{Deadline, EventKind, Finding, FindingId, Goal, Place, Position, Schedule, Turn};
+use rashomon_trace::{LoadedTrace, TraceError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -259,7 +260,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         schedule: &Schedule,
         failing: &Path,
     ) -> Result<(), PipelineError> {
-        let loaded = load(&folder_of(schedule, failing))?;
+        let deadline = shortener.forcing.deadline;
+        let Some(loaded) = in_time(load_until(&folder_of(schedule, failing), deadline))? else { return Ok(()) };
         let composer = Composer::new(&loaded, self.symbols, schedule.quantum);
         if schedule.turns.len() <= MAX_STEPS {
             finding.earlier_steps = 0;
@@ -277,7 +279,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 if same || !passes(&attempt) {
                     continue;
                 }
-                let other = load(&folder_of(&variant, &shortener.session))?;
+                let other = load_until(&folder_of(&variant, &shortener.session), deadline);
+                let Some(other) = in_time(other)? else { return Ok(()) };
                 let pair = order::critical(&loaded.trace, &other.trace).map(|(first, second)| (first, &loaded, second));
                 let pair =
                     pair.or_else(|| order::prevented(&loaded.trace, &other.trace).map(|(first, second)| (first, &other, second)));
@@ -290,6 +293,14 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
         }
         Ok(())
+    }
+}
+
+/// `None`: there was no time to read it.
+fn in_time(loaded: Result<LoadedTrace, PipelineError>) -> Result<Option<LoadedTrace>, PipelineError> {
+    match loaded {
+        Err(PipelineError::Trace(TraceError::OutOfTime { .. })) => Ok(None),
+        loaded => loaded.map(Some),
     }
 }
 

@@ -31,6 +31,14 @@ pub fn has_failed_once(finding: &Finding) -> bool {
     finding.kind == FindingKind::Failure && finding.evidence == Evidence::Observed && is_open
 }
 
+/// Notes of what was seen and could not be replayed in time begin so.
+pub const NOT_REPLAYED: &str = "the budget was over before its recorded schedule was replayed";
+
+/// Whether nobody knows if it happens again.
+pub fn was_not_replayed(finding: &Finding) -> bool {
+    finding.notes.iter().any(|note| note == NOT_REPLAYED)
+}
+
 /// The findings to show, in the order in which every renderer shows them.
 pub fn by_importance(findings: &[Finding], shown: Shown) -> Vec<&Finding> {
     let last = match shown {

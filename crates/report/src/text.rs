@@ -5,6 +5,7 @@ mod analysis;
 mod groups;
 mod labels;
 pub mod names;
+pub(crate) mod result;
 mod stacks;
 mod steps;
 mod undecided;
@@ -13,13 +14,13 @@ mod warning;
 use crate::analysis::Analysis;
 use crate::format::{Format, Options, Rendered, Report};
 use crate::lost::Lost;
-use crate::order::{Shown, has_failed_once};
-use crate::summary::{Counts, NOTHING_PREDICTED, ProgramExit, RunSummary};
+use crate::order::{Shown, has_failed_once, was_not_replayed};
+use crate::summary::{Counts, ProgramExit, RunSummary};
 use crate::warning::Warning;
 use labels::Labels;
 use rashomon_event::harmless::harmless;
 use rashomon_event::{Evidence, Finding, FindingKind, Grade, Harm, Replays, Side, Verdict, WitnessLevel};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use rashomon_event::counted as plural;
@@ -211,6 +212,9 @@ fn explanation(finding: &Finding) -> Option<String> {
                 a bug unless the program looks at the result"
                 .into()
         }
+        Verdict::Suspected if has_failed_once(finding) && was_not_replayed(finding) => {
+            "an execution ended so; there was no time to replay it".into()
+        }
         Verdict::Suspected if has_failed_once(finding) => "an execution ended so; no replay of it has shown it again".into(),
         Verdict::Suspected => match finding.witness_level {
             Some(WitnessLevel::Synchronisation) => {
@@ -392,68 +396,6 @@ pub(crate) fn exit_words(exit: ProgramExit) -> String {
     }
 }
 
-/// What the run says, in one line that tells a program with bugs from one without, and a whole look from half of one.
-fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Counts, run: &RunSummary) -> String {
-    let incomplete = incomplete_words(run).map(|words| format!("; incomplete: {words}")).unwrap_or_default();
-    if counts.proven == 0 {
-        let predicted = if counts.predicted > 0 { format!("; {} predicted", counts.predicted) } else { String::new() };
-        let failed = findings.iter().filter(|finding| has_failed_once(finding)).count();
-        if failed > 0 {
-            let failures = plural(failed as u64, "failure");
-            return format!("{failures} seen that no replay has shown again{predicted}{incomplete}");
-        }
-        let nothing = if run.known > 0 { "nothing new" } else { "no bug" };
-        return format!("{nothing} was made to happen{}{predicted}{incomplete}", looked_at(run, counts));
-    }
-    let mut kinds: BTreeMap<FindingKind, u64> = BTreeMap::new();
-    for finding in findings.iter().filter(|finding| finding.verdict.is_proven()) {
-        *kinds.entry(finding.kind).or_default() += 1;
-    }
-    let words: Vec<String> = kinds.into_iter().map(|(kind, count)| counted_kind(count, kind)).collect();
-    let causes = groups.iter().filter(|group| group[0].verdict.is_proven()).count() as u64;
-    let of = if causes < counts.proven { format!(", of {}", plural(causes, "cause")) } else { String::new() };
-    format!("PROVEN: {}{of}{incomplete}", words.join(", "))
-}
-
-/// The last line of the report.
-pub(crate) fn result_of(report: Report<'_>, shown: Shown) -> String {
-    let groups = groups::groups(report.findings, shown, false);
-    result_words(report.findings, &groups, Counts::of(report.findings), report.run)
-}
-
-/// What a report without a bug is about.
-fn looked_at(run: &RunSummary, counts: Counts) -> String {
-    let schedules = plural(u64::from(run.recordings), "schedule");
-    match (run.recordings, run.threads) {
-        (0, _) => String::new(),
-        (_, 0) => format!(" in {schedules}"),
-        (_, 1) => format!(" in {schedules} of one thread, with which nothing can race"),
-        (_, threads) => {
-            let others = if counts.predicted > 0 {
-                ""
-            } else if run.notes.iter().any(|note| note.contains(NOTHING_PREDICTED)) {
-                "; others are not predicted, as some code is not seen"
-            } else {
-                ", nor in others that these predict"
-            };
-            format!(" in {schedules} of {threads} threads{others}")
-        }
-    }
-}
-
-/// `None`: everything was looked at.
-fn incomplete_words(run: &RunSummary) -> Option<String> {
-    let unexamined = run.unexamined;
-    let of = |count: u64, noun: &str| (count > 0).then(|| plural(count, noun));
-    let pairs = of(unexamined.pairs, "pair").map(|pairs| format!("{pairs} of critical sections"));
-    let parts = [of(unexamined.suspicions, "suspicion"), pairs, of(unexamined.recordings, "recording")];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let unexamined = (!parts.is_empty()).then(|| format!("{} not examined", parts.join(", ")));
-    let untried = of(run.untried, "suspicion").map(|untried| format!("{untried} not tried"));
-    let words: Vec<String> = [untried, unexamined].into_iter().flatten().collect();
-    (!words.is_empty()).then(|| words.join(", "))
-}
-
 /// All findings, one empty line behind each, then the summary of the run; the result is the last line.
 fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     let look = Look::of(options);
@@ -497,6 +439,6 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     if !run.store.is_empty() {
         let _ = writeln!(out, "kept in {}", clean(&run.store));
     }
-    look.line(&mut out, "", &result_words(findings, &groups, counts, run));
+    look.line(&mut out, "", &result::result_words(findings, &groups, counts, run));
     out
 }

@@ -202,6 +202,31 @@ fn the_order_that_a_recorded_failure_needs_is_told() {
     assert!(!notes.contains("shortened: "), "the schedule is the one that proved it: {notes}");
 }
 
+/// It does not go with the time that the program sees.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn whoever_asks_the_processor_for_its_counter_is_told() {
+    let place = Place::new();
+    let source = "#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <x86intrin.h>
+static void *task(void *unused) { return unused; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    pthread_join(thread, 0);
+    unsigned long long before = __rdtsc();
+    sleep(2);
+    if (__rdtsc() - before < 100000000) abort();
+    return 0;
+}
+";
+    place.compile("counter", source);
+    let told = ["time stamp counter", "in counter: main"];
+    place.rashomon(&["check", "--budget", "10", "--", "./counter"]).expect(66, &told);
+}
+
 /// It happened: whoever looks at nothing but what is sure is told, too.
 #[test]
 fn a_crash_that_no_replay_shows_again_is_shown() {

@@ -182,6 +182,37 @@ int main(void) {
     assert!(found.iter().any(|(id, status)| id.starts_with("race") && status == "proven"), "{found:?}; {ended}");
 }
 
+/// However little time there is to read its recording, and to replay it.
+#[test]
+fn a_crash_at_the_end_of_a_large_recording_is_told() {
+    let place = Place::new();
+    place.compile(
+        "slow",
+        "#include <pthread.h>
+#include <stdlib.h>
+enum { WORDS = 100000, ROUNDS = 20 };
+static volatile int words[2][WORDS];
+static void *task(void *own) {
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < WORDS; i++) ((volatile int *)own)[i]++;
+    return 0;
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, task, (void *)words[i]);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    abort();
+}
+",
+    );
+    for budget in ["1", "6"] {
+        let ended = place.rashomon(&["check", "--budget", budget, "--json", "report.json", "--", "./slow"]);
+        let found = statuses(&place.json("report.json"));
+        assert!(found.iter().any(|(id, _)| id.starts_with("failure")), "{found:?}; {ended}");
+        assert!(!ended.err.contains("no bug"), "{ended}");
+    }
+}
+
 /// Excerpts lack what they are meant to lack, and nobody is told that a trace is damaged.
 #[test]
 fn excerpts_of_a_large_recording_are_whole_for_what_they_are() {

@@ -4,7 +4,7 @@
 
 use crate::analyse::libraries::is_trusted;
 use crate::analyse::reach::{Facts, Role, called, linked};
-use crate::findings::assembly;
+use crate::findings::assembly::Assembly;
 use crate::findings::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_abi::unserved;
@@ -52,7 +52,7 @@ impl Unseen {
             }
             if is_instrumented(path)
                 && !is_trusted(&module.path, trusted)
-                && let Some(functions) = assembly::synchronises(path)
+                && let Some(functions) = Assembly::of(path).synchronises
             {
                 unseen.assembly.push(format!("inline assembly in {}: {functions}", file_name(&module.path)));
             }
@@ -89,6 +89,17 @@ impl Unseen {
             finding.unseen.clone_from(&self.libraries);
         }
     }
+}
+
+/// Where instrumented code asks the processor for its counter or random numbers, in words. `None`: nowhere.
+pub(crate) fn asks_processor(trace: &Trace) -> Option<String> {
+    let own = trace.modules.iter().filter(|module| !is_modelled(&module.path) && is_instrumented(&path_of(&module.path)));
+    let asks = own.filter_map(|module| {
+        let functions = Assembly::of(&path_of(&module.path)).asks_processor?;
+        Some(format!("{}: {functions}", file_name(&module.path)))
+    });
+    let asks: BTreeSet<String> = asks.collect();
+    (!asks.is_empty()).then(|| asks.into_iter().collect::<Vec<_>>().join("; "))
 }
 
 /// The distinct paths of modules, and what is asked of each.

@@ -16,6 +16,7 @@ use rashomon_event::{
     Deadline, EventIndex, Evidence, Finding, FindingKind, Frame, Goal, Grade, Place, Replays, Schedule, Side, Trial, Verdict,
 };
 use rashomon_explore::Failure;
+use rashomon_report::order::NOT_REPLAYED;
 use rashomon_trace::{BlockedRecord, LoadedTrace, Recording};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -124,7 +125,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     }
 
     /// What is proven is told whatever the time; a moment longer for its trace.
-    fn load_of_proof(&self, schedule: &Schedule, session: &Path) -> Result<LoadedTrace, PipelineError> {
+    pub(crate) fn load_of_proof(&self, schedule: &Schedule, session: &Path) -> Result<LoadedTrace, PipelineError> {
         load_until(&folder_of(schedule, session), self.forcing.deadline.and(Duration::from_millis(200)))
     }
 
@@ -241,7 +242,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         if replays.shown == 0 && replays.of < REPLAYS {
             // Its schedule can be replayed later.
             let tried = if replays.of == 0 { String::new() } else { format!(" more than {} times", replays.of) };
-            finding.notes.push(format!("the budget was over before its recorded schedule was replayed{tried}"));
+            finding.notes.push(format!("{NOT_REPLAYED}{tried}"));
             if replays.of == 0 {
                 return Ok(());
             }

@@ -1,6 +1,6 @@
 //! What is counted while recordings are analysed and findings forced, and the notes about it.
 
-use crate::analyse::modules::Unseen;
+use crate::analyse::modules::{Unseen, asks_processor};
 use crate::check::leads::{MOST_OF_ONE_RECORDING, ended_blocked};
 use crate::progress::{Observer, Progress};
 use rashomon_event::{Event, EventKind, FindingId, ProcessPath, counted};
@@ -157,6 +157,12 @@ impl Tally {
                 "not seen by any instrumentation, {NOTHING_PREDICTED}, only suspected and proven: {} (`--trust-library` with a \
                  file's name says that its assembly orders nothing)",
                 unseen.assembly.join("; ")
+            ));
+        }
+        if let Some(functions) = asks_processor(&loaded.trace) {
+            notes.push(format!(
+                "asks the processor for its time stamp counter or random numbers, in {functions}: a re-execution sees others, \
+                 and the counter does not go with virtual time, so that a failure may be of our making"
             ));
         }
         for note in notes {

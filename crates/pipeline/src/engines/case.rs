@@ -98,6 +98,8 @@ pub struct Case<'c, 'j, S: ?Sized> {
     pub(super) alone: bool,
     /// The first recording is large, and still to be analysed.
     pub first_waits: bool,
+    /// Recordings whose initial process there was no time to read.
+    pub(super) unread: Vec<u32>,
     /// Whether a recording may be executed once more for the values that it lacks, and how often one was.
     pub may_replay: bool,
     pub(super) replayed: u32,
@@ -121,6 +123,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             lost: false,
             alone: false,
             first_waits: false,
+            unread: Vec::new(),
             may_replay: true,
             replayed: 0,
             stopped: None,
@@ -335,6 +338,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             let mut examination = Examination::begin(process.folder.clone(), engine, &self.deadlines, job.symbols.trusted());
             let Some((loaded, shown)) = examination.loaded()? else {
                 self.tally.not_analysed += 1;
+                self.unread.extend(process.path.is_initial().then_some(number));
                 all_shown = None;
                 continue;
             };

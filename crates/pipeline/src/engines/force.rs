@@ -196,8 +196,7 @@ impl Force {
             return job.set_aside(&lead.finding.id, &mut unit.case.tally, unit.case.observer);
         }
         if job.settings.budget.total.is_zero() || unit.prover.forcing.deadline.is_over() {
-            unit.case.tally.untried += u64::from(lead.is_untried());
-            return Ok(());
+            return unit.case.leave_untried([&lead]);
         }
         unit.case.observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
         let before = lead.finding.clone();
@@ -214,7 +213,7 @@ impl Force {
         if late || confirmed.is_err() {
             // The end of the budget ended it, or it could not be tried: that says nothing about the finding.
             lead.finding = before;
-            unit.case.tally.untried += u64::from(lead.is_untried());
+            unit.case.leave_untried([&lead])?;
             return confirmed;
         }
         job.complete(&mut lead.finding);
@@ -331,9 +330,11 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
 
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
         if let Phase::Leads { leads, .. } = &mut self.phase {
-            case.tally.untried += leads.iter().filter(|(_, lead)| lead.is_untried()).count() as u64;
+            case.leave_untried(leads.iter().map(|(_, lead)| lead))?;
         }
-        case.tally.untried += case.gathered.leads.values().filter(|lead| lead.is_untried()).count() as u64;
+        let brought = std::mem::take(&mut case.gathered.leads);
+        case.leave_untried(brought.values())?;
+        case.gathered.leads = brought;
         case.leave_whole();
         case.job.store.clear_scratch(NAME)
     }

@@ -5,6 +5,7 @@ pub mod engine;
 mod interleave;
 mod left;
 mod portfolio;
+mod unread;
 mod valued;
 
 use crate::check::plan::Plan;

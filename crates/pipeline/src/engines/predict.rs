@@ -97,9 +97,10 @@ impl<S: Symbols + ?Sized> Engine<S> for First {
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
         if std::mem::take(&mut case.first_waits) {
             case.tally.not_analysed += 1;
+            case.unread.push(0);
             case.settle()?;
         }
-        Ok(())
+        case.tell_unread_failures()
     }
 }
 

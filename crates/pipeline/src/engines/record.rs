@@ -95,7 +95,9 @@ impl<'p> Record<'p> {
             self.is_over = true;
         }
         self.excerpts = was_cut || bytes > LARGE;
-        if bytes > LARGE {
+        let has_failed = case.run.recordings.first().is_some_and(|first| matches!(first.exit, ProgramExit::Signal { .. }));
+        // What a failure is is told at once.
+        if bytes > LARGE && !has_failed {
             case.first_waits = true;
             return Ok(true);
         }

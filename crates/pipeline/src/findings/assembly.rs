@@ -5,11 +5,13 @@
 //! not linked into, where calls go through a table, every function is taken for one. Locked memory of the stack is a barrier that
 //! orders no two threads by itself. Limits: files without symbols; functions of assembly alone, which no hook is called in; locks
 //! that do without such an instruction.
+//!
+//! The same goes for what a processor tells of itself: its time stamp counter, and random numbers.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 use rashomon_symbolize::CachedObject;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -23,18 +25,36 @@ const RUNTIME: &str = "rashomon_runtime";
 /// A version of a file.
 type File = (PathBuf, u64, Option<SystemTime>);
 
-/// Which functions of an instrumented file synchronise by inline assembly, in words. `None`: none is known to.
-pub fn synchronises(path: &Path) -> Option<String> {
-    static KNOWN: Mutex<Option<HashMap<File, Option<String>>>> = Mutex::new(None);
-    let status = std::fs::metadata(path).ok()?;
-    let file = (path.to_path_buf(), status.len(), status.modified().ok());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    known.entry(file).or_insert_with(|| rashomon_symbolize::with_object(path, |file| Ok(in_words(file))).unwrap_or(None)).clone()
+/// Functions of an instrumented file that do by inline assembly what nobody sees, in words. `None`: none is known to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assembly {
+    pub synchronises: Option<String>,
+    /// The time stamp counter, or random numbers.
+    pub asks_processor: Option<String>,
 }
 
-fn in_words(file: &CachedObject<'_>) -> Option<String> {
-    let names = locking(file);
+impl Assembly {
+    pub fn of(path: &Path) -> Self {
+        static KNOWN: Mutex<Option<HashMap<File, Assembly>>> = Mutex::new(None);
+        let Ok(status) = std::fs::metadata(path) else { return Self::default() };
+        let file = (path.to_path_buf(), status.len(), status.modified().ok());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        let read = || rashomon_symbolize::with_object(path, |file| Ok(Self::read(file))).unwrap_or_default();
+        known.entry(file).or_insert_with(read).clone()
+    }
+
+    fn read(file: &CachedObject<'_>) -> Self {
+        let (mut locking, mut asking) = (BTreeSet::new(), BTreeSet::new());
+        each_function(file, |name, does| {
+            locking.extend(does.locks.then(|| name.to_owned()));
+            asking.extend(does.asks_processor.then(|| name.to_owned()));
+        });
+        Self { synchronises: in_words(&locking), asks_processor: in_words(&asking) }
+    }
+}
+
+fn in_words(names: &BTreeSet<String>) -> Option<String> {
     let first = names.first()?;
     Some(match names.len() {
         1 => first.clone(),
@@ -42,8 +62,7 @@ fn in_words(file: &CachedObject<'_>) -> Option<String> {
     })
 }
 
-/// Names of the functions that lock memory by themselves, sorted.
-fn locking(file: &CachedObject<'_>) -> Vec<String> {
+fn each_function(file: &CachedObject<'_>, mut each: impl FnMut(&str, Does)) {
     let hook = file.symbols().find(|symbol| symbol.is_definition() && symbol.name() == Ok(ENTRY_HOOK)).map(|it| it.address());
     let functions: BTreeMap<u64, (u64, String)> = file
         .symbols()
@@ -52,34 +71,44 @@ fn locking(file: &CachedObject<'_>) -> Vec<String> {
         .filter(|(_, (_, name))| !name.contains(RUNTIME))
         .collect();
     let mut left = MAX_FILE;
-    let mut names = Vec::new();
     for (address, (size, name)) in functions {
         let Some(rest) = left.checked_sub(size) else { break };
         left = rest;
         let code = file.sections().find_map(|section| section.data_range(address, size).ok().flatten());
-        if code.is_some_and(|code| locks(code, address, hook)) {
-            names.push(rashomon_symbolize::demangle(&name));
+        let does = code.map_or(Does::default(), |code| Does::of(code, address, hook));
+        if does != Does::default() {
+            each(&rashomon_symbolize::demangle(&name), does);
         }
     }
-    names.sort();
-    names.dedup();
-    names
 }
 
-/// Whether a function is instrumented and locks memory by itself.
-fn locks(code: &[u8], address: u64, hook: Option<u64>) -> bool {
-    const LOCK: u8 = 0xf0;
-    const EXCHANGES: [u8; 2] = [0x86, 0x87];
-    if !code.iter().any(|byte| *byte == LOCK || EXCHANGES.contains(byte)) {
-        return false;
+/// What an instrumented function does by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Does {
+    locks: bool,
+    asks_processor: bool,
+}
+
+impl Does {
+    fn of(code: &[u8], address: u64, hook: Option<u64>) -> Self {
+        const LOCK: u8 = 0xf0;
+        const EXCHANGES: [u8; 2] = [0x86, 0x87];
+        /// Second bytes of `rdtsc`, `rdtscp`, `rdrand` and `rdseed`, behind 0x0f.
+        const ASKING: [u8; 3] = [0x31, 0x01, 0xc7];
+        let may_lock = code.iter().any(|byte| *byte == LOCK || EXCHANGES.contains(byte));
+        if !may_lock && !code.windows(2).any(|two| two[0] == 0x0f && ASKING.contains(&two[1])) {
+            return Self::default();
+        }
+        let (mut instrumented, mut does) = (hook.is_none(), Self::default());
+        for instruction in Decoder::with_ip(64, code, address, DecoderOptions::NONE) {
+            let called = instruction.mnemonic() == Mnemonic::Call && instruction.op0_kind() == OpKind::NearBranch64;
+            instrumented |= called && Some(instruction.near_branch64()) == hook;
+            does.locks |= locks_memory(&instruction);
+            does.asks_processor |=
+                matches!(instruction.mnemonic(), Mnemonic::Rdtsc | Mnemonic::Rdtscp | Mnemonic::Rdrand | Mnemonic::Rdseed);
+        }
+        if instrumented { does } else { Self::default() }
     }
-    let (mut instrumented, mut locked) = (hook.is_none(), false);
-    for instruction in Decoder::with_ip(64, code, address, DecoderOptions::NONE) {
-        let called = instruction.mnemonic() == Mnemonic::Call && instruction.op0_kind() == OpKind::NearBranch64;
-        instrumented |= called && Some(instruction.near_branch64()) == hook;
-        locked |= locks_memory(&instruction);
-    }
-    instrumented && locked
 }
 
 fn locks_memory(instruction: &Instruction) -> bool {
@@ -111,9 +140,24 @@ mod tests {
         for (body, expected) in
             [(&exchange[..], true), (&compare, true), (&barrier, false), (&registers, false), (&constant, false)]
         {
-            assert_eq!(locks(&function(body), AT, HOOK), expected, "{body:x?}");
-            assert!(!locks(&function(body), AT, Some(0)), "it calls no hook");
-            assert_eq!(locks(body, AT, None), expected, "{body:x?}");
+            assert_eq!(Does::of(&function(body), AT, HOOK).locks, expected, "{body:x?}");
+            assert!(!Does::of(&function(body), AT, Some(0)).locks, "it calls no hook");
+            assert_eq!(Does::of(body, AT, None).locks, expected, "{body:x?}");
+        }
+    }
+
+    #[test]
+    fn counters_and_random_numbers_of_the_processor_are_asked_for() {
+        let counter = [0x0f, 0x31]; // rdtsc
+        let with_number = [0x0f, 0x01, 0xf9]; // rdtscp
+        let random = [0x0f, 0xc7, 0xf0]; // rdrand eax
+        let constant = [0xb8, 0x0f, 0x31, 0x00, 0x00]; // mov eax, …
+        let exchange = [0x0f, 0xc7, 0x0f]; // cmpxchg8b [rdi]
+        for (body, expected) in
+            [(&counter[..], true), (&with_number, true), (&random, true), (&constant, false), (&exchange, false)]
+        {
+            assert_eq!(Does::of(&function(body), AT, HOOK).asks_processor, expected, "{body:x?}");
+            assert!(!Does::of(&function(body), AT, Some(0)).asks_processor, "it calls no hook");
         }
     }
 }

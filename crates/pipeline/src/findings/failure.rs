@@ -10,13 +10,13 @@
 //! use) decides and not the schedule, or nothing is known of what decides. Where no recording ended well there is nothing to
 //! compare with, and the replay alone counts.
 
-use crate::check::prove::{Prover, load};
+use crate::check::prove::Prover;
 use crate::error::PipelineError;
 use crate::findings::compose::Composer;
 use crate::findings::identity::{finding_id, is_system, place_key};
 use crate::findings::symbols::Symbols;
 use rashomon_confirm::execution::OUTPUT_FILE;
-use rashomon_confirm::force::{attempt, folder_of, forced_session};
+use rashomon_confirm::force::{attempt, forced_session};
 use rashomon_confirm::{Attempt, Ending, Output, execute};
 use rashomon_event::library::is_library;
 use rashomon_event::{
@@ -24,6 +24,7 @@ use rashomon_event::{
 };
 use rashomon_explore::Failure;
 use rashomon_report::ProgramExit;
+use rashomon_report::order::NOT_REPLAYED;
 use rashomon_trace::{After, Crash, LoadedTrace, RunHeader};
 use rustc_hash::FxHashMap;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -175,6 +176,20 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
     }
 }
 
+/// A failure of a recording that there was no time to read: where it came about is not known.
+pub(crate) fn unread(failure: Failure, header: &RunHeader) -> Finding {
+    let kernel = header.crash.iter().map(|crash| format!("{KERNEL}{crash}"));
+    Finding {
+        subject: failure.to_string(),
+        notes: kernel.chain([NOT_REPLAYED.to_owned()]).collect(),
+        ..Finding::suspected(
+            FindingKind::Failure,
+            Evidence::Observed,
+            finding_id(FindingKind::Failure, vec![failure.to_string()]),
+        )
+    }
+}
+
 /// A recording that ended wrongly, and what it is compared with.
 pub struct Replayed<'r> {
     pub exit: ProgramExit,
@@ -288,7 +303,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         if !is_same(exit, attempt.execution.ending) || !attempt.outcome.is_orderly() {
             return None;
         }
-        let (failure, loaded) = failure_of(exit).zip(load(&folder_of(schedule, session)).ok())?;
+        let (failure, loaded) = failure_of(exit).zip(self.load_of_proof(schedule, session).ok())?;
         let shown = Composer::new(&loaded, self.symbols, schedule.quantum).of_failure(failure).id;
         (shown == finding.id).then_some(loaded)
     }
