@@ -1,9 +1,9 @@
 //! The last line of a report.
 
+use crate::Report;
 use crate::order::{Shown, has_failed_once, was_not_replayed};
 use crate::summary::{Counts, NOTHING_PREDICTED, RunSummary};
 use crate::text::{counted_kind, groups, plural};
-use crate::Report;
 use rashomon_event::{Finding, FindingKind};
 use std::collections::BTreeMap;
 
@@ -70,4 +70,3 @@ fn incomplete_words(run: &RunSummary) -> Option<String> {
     let words: Vec<String> = [untried, unexamined].into_iter().flatten().collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
-
