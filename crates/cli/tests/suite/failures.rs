@@ -208,23 +208,18 @@ fn the_order_that_a_recorded_failure_needs_is_told() {
 fn whoever_asks_the_processor_for_its_counter_is_told() {
     let place = Place::new();
     let source = "#include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
 #include <x86intrin.h>
 static void *task(void *unused) { return unused; }
 int main(void) {
     pthread_t thread;
     pthread_create(&thread, 0, task, 0);
     pthread_join(thread, 0);
-    unsigned long long before = __rdtsc();
-    sleep(2);
-    if (__rdtsc() - before < 100000000) abort();
-    return 0;
+    return __rdtsc() == 0;
 }
 ";
     place.compile("counter", source);
     let told = ["time stamp counter", "in counter: main"];
-    place.rashomon(&["check", "--budget", "10", "--", "./counter"]).expect(66, &told);
+    place.rashomon(&["check", "--budget", "10", "--", "./counter"]).expect(0, &told);
 }
 
 /// It happened: whoever looks at nothing but what is sure is told, too.

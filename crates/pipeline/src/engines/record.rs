@@ -96,7 +96,7 @@ impl<'p> Record<'p> {
         }
         self.excerpts = was_cut || bytes > LARGE;
         let has_failed = case.run.recordings.first().is_some_and(|first| matches!(first.exit, ProgramExit::Signal { .. }));
-        // What a failure is is told at once.
+        // A failure does not wait: it is told at once.
         if bytes > LARGE && !has_failed {
             case.first_waits = true;
             return Ok(true);

@@ -26,6 +26,9 @@ impl<S: Symbols + ?Sized> Case<'_, '_, S> {
 
     /// Of a recording that ended wrongly, and that there was no time to read, that much is told.
     pub(super) fn tell_unread_failures(&mut self) -> Result<(), PipelineError> {
+        if self.unread.is_empty() {
+            return Ok(());
+        }
         let job = self.job;
         let norm = Norm::of(job.settings.expected_exit, self.run.recordings.iter().map(|recording| recording.exit));
         let told = job.store.findings()?;
