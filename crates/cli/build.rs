@@ -9,8 +9,8 @@ use std::process::Command;
 use std::{env, fs};
 
 const LIBRARIES: [&str; 2] = ["librashomon_runtime.a", "librashomon_runtime.so"];
-/// Beside the libraries: what CMake finds there.
-const CMAKE_MODULE: &str = "cmake/RashomonConfig.cmake";
+/// Beside the libraries: what CMake finds there, and what the assembler reads.
+const OTHERS: [&str; 2] = ["cmake/RashomonConfig.cmake", "assembly/counter.s"];
 /// In a package, the runtime and the crates that it uses. Cargo packages no folder with a manifest, so these have a longer name.
 const BUNDLED: &str = "bundled";
 const BUNDLED_MANIFEST: &str = "Cargo.toml.bundled";
@@ -38,9 +38,11 @@ fn main() {
         }
     };
     // It names the folder into which this very runtime is unpacked.
-    println!("cargo::rerun-if-changed={CMAKE_MODULE}");
-    let module = fs::read(CMAKE_MODULE).unwrap_or_else(|error| panic!("cannot read {CMAKE_MODULE}: {error}"));
-    let mut hash = Fnv::EMPTY.with(&module);
+    let mut hash = Fnv::EMPTY;
+    for other in OTHERS {
+        println!("cargo::rerun-if-changed={other}");
+        hash = hash.with(&fs::read(other).unwrap_or_else(|error| panic!("cannot read {other}: {error}")));
+    }
     for name in LIBRARIES {
         let path = folder.join(name);
         println!("cargo::rerun-if-changed={}", path.display());

@@ -7,6 +7,7 @@ use object::{LittleEndian, Object as _, ObjectSymbol as _};
 use rashomon_event::{ModuleInfo, path_text};
 use rashomon_pipeline::Binaries;
 use rashomon_pipeline::analyse::modules::{MARKER, has_instrumented_code};
+use rashomon_pipeline::findings::assembly::is_instrumented;
 use rashomon_pipeline::findings::symbols::Symbols as _;
 use std::ffi::OsStr;
 use std::fs;
@@ -129,7 +130,9 @@ fn main_has_lines(path: &Path, bytes: &[u8]) -> bool {
     let Some(main) = defined(&is_rust).or_else(|| defined(&|name| name == "main")) else { return true };
     let (start, end) = (main.address(), main.address().saturating_add(main.size().max(1)));
     let module = ModuleInfo { path: path_text(path.as_os_str().as_encoded_bytes()), build_id: None, base: 0, start, end };
+    // A test's `main` may come from a library that the system ships. It does not speak for the code that is looked at.
     Binaries::new().frames(&module, start).iter().any(|frame| frame.line.is_some())
+        || is_instrumented(path, "main") == Some(false)
 }
 
 const HOW_TO_BUILD: &str = "build it with `rashomon cc`/`rashomon c++`, or with gcc's -fsanitize=thread";

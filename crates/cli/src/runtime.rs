@@ -27,6 +27,10 @@ const HASH: &str = env!("RASHOMON_RUNTIME_HASH");
 /// `find_package(Rashomon)` finds it with `-DRashomon_DIR="$(rashomon runtime-path)"`.
 const CMAKE_MODULE: (&str, &str) = ("RashomonConfig.cmake", include_str!("../cmake/RashomonConfig.cmake"));
 
+/// What GNU as reads before anything else that it assembles for gcc.
+pub const COUNTER: &str = "counter.s";
+static COUNTER_TEXT: &str = include_str!("../assembly/counter.s");
+
 /// Under these names gcc's and clang's drivers and the loader look for the shared runtime.
 const SHARED_ALIASES: [&str; 4] = ["libtsan.so", "libtsan.so.0", "libtsan.so.2", "libclang_rt.tsan-x86_64.so"];
 const ARCHIVE_ALIAS: &str = "libtsan.a";
@@ -160,6 +164,7 @@ fn write(folder: &Path) -> Result<()> {
     fs::write(folder.join(ARCHIVE), zstd::decode_all(ARCHIVE_PACKED)?)?;
     fs::write(folder.join(PREINIT), empty_object()?)?;
     fs::write(folder.join(CMAKE_MODULE.0), CMAKE_MODULE.1)?;
+    fs::write(folder.join(COUNTER), COUNTER_TEXT)?;
     symlink(ARCHIVE, folder.join(ARCHIVE_ALIAS))?;
     for alias in SHARED_ALIASES {
         symlink(SHARED, folder.join(alias))?;
@@ -244,7 +249,7 @@ mod tests {
         let second = unpack_below(parent.path()).unwrap();
         assert_eq!(first, second);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
-        for name in [ARCHIVE, SHARED, EXPORTS, PREINIT, CMAKE_MODULE.0, ARCHIVE_ALIAS, "libtsan.so.2"] {
+        for name in [ARCHIVE, SHARED, EXPORTS, PREINIT, CMAKE_MODULE.0, COUNTER, ARCHIVE_ALIAS, "libtsan.so.2"] {
             assert!(first.join(name).exists(), "{name}");
         }
     }

@@ -3,6 +3,7 @@
 //! | step | gcc | clang |
 //! |---|---|---|
 //! | compile | `-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan`, `-g` unless some `-g` is there | the same but for `-Wno-tsan`, and reads are told also where a write of the same place follows |
+//! | assemble | `rdtsc` and `rdtscp` call the runtime; `-pipe` is left out | nothing |
 //! | link a program | our archive in the place of libtsan's (`-static-libtsan -B`) | our archive, no runtime of its own |
 //! | link a shared library | no runtime: the program has it | the same |
 //!
@@ -16,7 +17,7 @@ use anyhow::{Context as _, Result};
 use std::cell::LazyCell;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +140,7 @@ const FENCES_ARE_UNDERSTOOD: &str = "-Wno-tsan";
 fn additions(
     step: Step,
     arguments: &[OsString],
-    folder: impl FnOnce() -> Result<std::path::PathBuf>,
+    folder: impl FnOnce() -> Result<PathBuf>,
     clang: impl FnOnce() -> bool,
 ) -> Result<(Vec<OsString>, Vec<OsString>)> {
     if step == Step::Other {
@@ -228,11 +229,35 @@ pub fn command(compiler: &OsStr, arguments: &[OsString]) -> Result<Command> {
 
 fn command_with(compiler: &OsStr, plugin: &[OsString], arguments: &[OsString]) -> Result<Command> {
     let step = step(arguments);
-    let (before, behind) = additions(step, arguments, runtime::folder, || is_clang(compiler))?;
+    let clang = LazyCell::new(|| is_clang(compiler));
+    let (before, behind) = additions(step, arguments, runtime::folder, || *clang)?;
     let mut command = without_arguments(compiler);
-    let plugin = if step == Step::Other { &[] } else { plugin };
-    command.args(before).args(plugin).args(arguments).args(behind);
+    if step == Step::Other {
+        command.args(arguments);
+        return Ok(command);
+    }
+    let read_first = if may_read_first(compiler, arguments) && !*clang { read_first() } else { None };
+    let is_passed = |argument: &&OsString| read_first.is_none() || *argument != PIPE;
+    command.args(before).args(read_first.iter().flatten()).args(plugin);
+    command.args(arguments.iter().filter(is_passed)).args(behind);
     Ok(command)
+}
+
+/// With it gcc gives the assembler no file, which then reads nothing but the files that we name. It saves temporary files, and
+/// changes no result.
+const PIPE: &str = "-pipe";
+
+/// Whether the assembler may be given a file before that of the compiler: not if the option above may be where it cannot be taken
+/// away.
+fn may_read_first(compiler: &OsStr, arguments: &[OsString]) -> bool {
+    let more = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"@");
+    !arguments.iter().any(more) && !compiler.to_string_lossy().split_whitespace().any(|word| word == PIPE)
+}
+
+/// What has gcc's assembler take the runtime's counter. A folder that somebody else filled may not have it.
+fn read_first() -> Option<[OsString; 2]> {
+    let file = runtime::folder().ok()?.join(runtime::COUNTER);
+    file.exists().then(|| ["-Xassembler".into(), file.into_os_string()])
 }
 
 /// The compiler call as it is.
@@ -318,6 +343,13 @@ mod tests {
     fn gcc_is_told_that_fences_are_understood() {
         assert!(added("-Werror -c a.c", false).0.contains(&FENCES_ARE_UNDERSTOOD.into()));
         assert!(!added("-Werror -c a.c", true).0.contains(&FENCES_ARE_UNDERSTOOD.into()));
+    }
+
+    #[test]
+    fn the_counter_is_read_first_where_it_does_no_harm() {
+        let may = |compiler: &str, line: &str| may_read_first(compiler.as_ref(), &arguments(line));
+        assert!(may("cc", "-pipe -c a.c") && may("ccache gcc", "-c a.c"));
+        assert!(!may("cc", "-c @options") && !may("gcc -pipe", "-c a.c"));
     }
 
     #[test]

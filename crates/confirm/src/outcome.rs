@@ -111,10 +111,19 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What a thread is about to do, by the operation's code; 0 is a plain access.
+/// What a thread is about to do, by the operation's code; 0 is a plain access. `AtomicStore` is an atomic store.
 pub fn operation_words(code: u64) -> String {
     match Op::from_code(code) {
-        Some(op) => op.name().to_owned(),
+        Some(op) => {
+            let mut words = String::new();
+            for letter in op.name().chars() {
+                if letter.is_uppercase() && !words.is_empty() {
+                    words.push(' ');
+                }
+                words.push(letter.to_ascii_lowercase());
+            }
+            words
+        }
         None if code == 0 => "a memory access".to_owned(),
         None => format!("operation {code}"),
     }
@@ -164,6 +173,9 @@ fn divergence_words(header: &RunHeader, schedule: Option<&Schedule>) -> Divergen
             let at = left.actual_ordinal;
             let operation = operation_words(left.actual_op);
             match left.kind {
+                DivergenceKind::Blocked if left.actual_op == Op::Blocked as u64 => {
+                    format!("it is blocked after {}", counted(at, "event"))
+                }
                 DivergenceKind::Blocked => format!("it is blocked at event {at}, {operation}"),
                 DivergenceKind::Passed => format!("it went on to event {at}, {operation}, without coming by that place"),
                 DivergenceKind::Ended => format!("it ended after {}", counted(at, "event")),

@@ -1,14 +1,15 @@
 //! Uses of synchronisation objects that nothing orders with where these begin or end their lives.
 //!
-//! To initialise or destroy an object, or to free its memory, while another thread may use it is undefined (POSIX.1-2017, §2.9.9;
-//! C++20 [basic.life]). An initialisation counts as a write of the object here, its end too, and a use as a read, made before the
-//! use orders anything: what ThreadSanitizer does.
+//! To initialise or destroy an object, or to free its memory, while another thread may use it is undefined (POSIX.1-2017,
+//! §2.9.9; C++20 [basic.life]). So it is to touch memory whose allocation does not happen before that. An initialisation
+//! counts as a write of the object here, its end too, and a use as a read, made before the use orders anything: what
+//! ThreadSanitizer does.
 //!
 //! Guarantee: what is returned is unordered under the model. Limit: of a thread's uses only the latest is compared with what
 //! comes behind it. An earlier one is ordered whenever the latest is; where the latest is not, that one is told.
 
 use crate::happens_before::{HappensBefore, Model};
-use rashomon_event::{Address, Deadline, EventIndex, EventKind, ThreadId, Trace};
+use rashomon_event::{Address, Deadline, Event, EventIndex, EventKind, ThreadId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Where an object begins or ends its life: between two events of the trace.
@@ -21,7 +22,7 @@ pub struct Edge {
     pub before: EventIndex,
 }
 
-/// The object that an event uses, and that has to live then.
+/// The synchronisation object that an event uses, and that has to live then.
 pub const fn used_by(kind: &EventKind) -> Option<Address> {
     match *kind {
         EventKind::Acquire { lock: object, .. }
@@ -48,16 +49,16 @@ fn put<T>(latest: &mut Vec<(ThreadId, u32, T)>, thread: ThreadId, time: u32, wha
     }
 }
 
-/// Edges, by their numbers, each with a use that is not ordered with it. `edges` are in the order of the trace; `bytes_of` gives
-/// the address of an object's bytes for its identity, or `None` if it is none that is looked at.
+/// Edges, by their numbers, each with a use that is not ordered with it. `edges` are in the order of the trace; `used` gives the
+/// object, as edges name it, that an event uses, or `None` if it uses none that is looked at.
 pub fn unordered_uses(
     trace: &Trace,
     model: Model,
     edges: &[Edge],
-    bytes_of: impl Fn(Address) -> Option<Address>,
+    used: impl Fn(EventIndex, &Event) -> Option<Address>,
     deadline: Deadline,
 ) -> Vec<(usize, EventIndex)> {
-    let mut objects = contested(trace, edges, &bytes_of);
+    let mut objects = contested(trace, edges, &used);
     let mut found = Vec::new();
     if objects.is_empty() {
         return found;
@@ -72,7 +73,7 @@ pub fn unordered_uses(
             found.extend(unordered.map(|(.., used)| (number, *used)));
             put(&mut object.edges, edge.thread, clock.time(), number);
         }
-        if let Some(object) = used_by(&event.kind).and_then(&bytes_of).and_then(|bytes| objects.get_mut(&bytes)) {
+        if let Some(object) = used(index, event).and_then(|object| objects.get_mut(&object)) {
             let clock = order.clock(event.thread);
             let unordered =
                 object.edges.iter().filter(|(thread, time, _)| *thread != event.thread && clock.knows(*thread) < *time);
@@ -88,7 +89,7 @@ pub fn unordered_uses(
 }
 
 /// The objects with an edge by one thread and a use by another.
-fn contested(trace: &Trace, edges: &[Edge], bytes_of: &impl Fn(Address) -> Option<Address>) -> FxHashMap<Address, Object> {
+fn contested(trace: &Trace, edges: &[Edge], used: &impl Fn(EventIndex, &Event) -> Option<Address>) -> FxHashMap<Address, Object> {
     let mut by_object: FxHashMap<Address, FxHashSet<ThreadId>> = FxHashMap::default();
     for edge in edges {
         by_object.entry(edge.object).or_default().insert(edge.thread);
@@ -97,12 +98,12 @@ fn contested(trace: &Trace, edges: &[Edge], bytes_of: &impl Fn(Address) -> Optio
     if by_object.is_empty() {
         return objects;
     }
-    for event in &trace.events {
-        if let Some(bytes) = used_by(&event.kind).and_then(bytes_of)
-            && let Some(threads) = by_object.get(&bytes)
+    for (index, event) in trace.indices().zip(&trace.events) {
+        if let Some(object) = used(index, event)
+            && let Some(threads) = by_object.get(&object)
             && (threads.len() > 1 || !threads.contains(&event.thread))
         {
-            objects.entry(bytes).or_default();
+            objects.entry(object).or_default();
         }
     }
     objects

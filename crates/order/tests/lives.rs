@@ -81,7 +81,8 @@ fn what_is_found_is_what_is_defined() {
         };
         let trace = random(seed, shape);
         let edges = edges_in(&trace, &mut SplitMix(seed));
-        let found: BTreeSet<_> = unordered_uses(&trace, Model::C11, &edges, Some, Deadline::NEVER).into_iter().collect();
+        let found: BTreeSet<_> =
+            unordered_uses(&trace, Model::C11, &edges, |_, event| used_by(&event.kind), Deadline::NEVER).into_iter().collect();
         let defined = defined(&trace, &edges);
         assert!(found.is_subset(&defined), "{found:?} {defined:?} {edges:?}\n{}", describe(&trace));
         // Of each object that has such a pair one is told, and of no other.

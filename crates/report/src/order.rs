@@ -39,6 +39,14 @@ pub fn was_not_replayed(finding: &Finding) -> bool {
     finding.notes.iter().any(|note| note == NOT_REPLAYED)
 }
 
+/// Notes of schedules that were executed and did not show it begin so.
+pub const FORCED_IN_VAIN: &str = "forcing it ";
+
+/// Whether a schedule of it was executed, without it.
+pub fn was_forced_in_vain(finding: &Finding) -> bool {
+    finding.notes.iter().any(|note| note.starts_with(FORCED_IN_VAIN))
+}
+
 /// The findings to show, in the order in which every renderer shows them.
 pub fn by_importance(findings: &[Finding], shown: Shown) -> Vec<&Finding> {
     let last = match shown {

@@ -14,12 +14,12 @@ mod warning;
 use crate::analysis::Analysis;
 use crate::format::{Format, Options, Rendered, Report};
 use crate::lost::Lost;
-use crate::order::{Shown, has_failed_once, was_not_replayed};
+use crate::order::{Shown, has_failed_once, was_forced_in_vain, was_not_replayed};
 use crate::summary::{Counts, ProgramExit, RunSummary};
 use crate::warning::Warning;
 use labels::Labels;
 use rashomon_event::harmless::harmless;
-use rashomon_event::{Evidence, Finding, FindingKind, Grade, Harm, Replays, Side, Verdict, WitnessLevel};
+use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Harm, Replays, Side, Verdict, WitnessLevel};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -200,7 +200,7 @@ fn replays_words(finding: &Finding, replays: Replays) -> String {
 fn explanation(finding: &Finding) -> Option<String> {
     Some(match &finding.verdict {
         Verdict::Proven(_) => proof_words(finding.kind, finding.verdict.grade()?).into(),
-        Verdict::Predicted => "another schedule of the recorded execution shows it; it was not forced".into(),
+        Verdict::Predicted => format!("another schedule of the recorded execution shows it; {}", unforced_words(finding)),
         Verdict::Suspected if finding.kind == FindingKind::ThreadLeak => {
             "what the system keeps of a thread is given back when it is joined or detached, or when the process ends".into()
         }
@@ -218,18 +218,34 @@ fn explanation(finding: &Finding) -> Option<String> {
         Verdict::Suspected if has_failed_once(finding) => "an execution ended so; no replay of it has shown it again".into(),
         Verdict::Suspected => match finding.witness_level {
             Some(WitnessLevel::Synchronisation) => {
-                "the synchronisation allows it if no branch depends on the values that change; it was not forced".into()
+                let unforced = unforced_words(finding);
+                format!("the synchronisation allows it if no branch depends on the values that change; {unforced}")
             }
             _ if finding.steps.is_empty() && finding.schedule.is_none() => {
                 "an analysis suspects it; no schedule is known that shows it".into()
             }
-            _ => "an analysis suspects it; it was not forced".into(),
+            _ => format!("an analysis suspects it; {}", unforced_words(finding)),
         },
         Verdict::Diverged { expected, actual } => {
             format!("the forced execution left the schedule: expected {}; instead {}", clean(expected), clean(actual))
         }
         Verdict::Refuted => return None,
     })
+}
+
+/// Whether two threads stand at the same place, and nothing else is to be said of them.
+fn is_like(one: &Side, other: &Side) -> bool {
+    let places = |stack: &[Frame]| stack.iter().map(|frame| (frame.module.clone(), frame.offset)).collect::<Vec<_>>();
+    one.action == other.action
+        && one.held.is_empty()
+        && other.held.is_empty()
+        && places(&one.stack) == places(&other.stack)
+        && places(&one.created_at) == places(&other.created_at)
+}
+
+/// Of what is not proven and has a schedule.
+fn unforced_words(finding: &Finding) -> &'static str {
+    if was_forced_in_vain(finding) { "forcing that has not shown it" } else { "it was not forced" }
 }
 
 const fn evidence_words(evidence: Evidence) -> &'static str {
@@ -298,8 +314,14 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn side(&self, out: &mut String, side: &Side) {
-        let head = format!("{}: {}", thread_words(&side.thread), clean(&side.action));
+    /// `like_it`: others that stand where it does, and say the same.
+    fn side(&self, out: &mut String, side: &Side, like_it: &[&Side]) {
+        let threads: Vec<String> =
+            std::iter::once(side).chain(like_it.iter().copied()).map(|side| thread_words(&side.thread)).collect();
+        let (threads, were) = (threads.join(", "), if like_it.is_empty() { "was" } else { "were" });
+        let action = clean(&side.action);
+        let action = action.strip_prefix("was ").map_or_else(|| action.to_string(), |rest| format!("{were} {rest}"));
+        let head = format!("{threads}: {action}");
         self.line(out, "  ", &self.painter.paint(Tint::Strong, &head));
         self.stack(out, "    ", &side.stack);
         for held in &side.held {
@@ -314,7 +336,7 @@ impl<'a> Look<'a> {
         if side.created_at.is_empty() {
             return;
         }
-        let created = format!("{} was created at", thread_words(&side.thread));
+        let created = format!("{threads} {were} created at");
         if self.full_stacks {
             let _ = writeln!(out, "    {created}");
             self.stack(out, "      ", &side.created_at);
@@ -335,8 +357,11 @@ impl<'a> Look<'a> {
         for line in labels.legend() {
             self.line(out, "  ", &clean(&line));
         }
-        for side in &finding.sides {
-            self.side(out, side);
+        for (number, side) in finding.sides.iter().enumerate() {
+            let alike = |other: &&Side| finding.sides.len() > 2 && is_like(other, side);
+            if !finding.sides[..number].iter().any(|earlier| alike(&earlier)) {
+                self.side(out, side, &finding.sides[number + 1..].iter().filter(alike).collect::<Vec<_>>());
+            }
         }
         self.steps(out, finding);
         for phrase in phrases(finding) {

@@ -42,6 +42,8 @@ pub enum Misuse {
     RacesWithDestroy,
     /// The same of where its memory is freed.
     RacesWithFree,
+    /// Memory is used, and nothing orders that with where it is allocated. This, too, follows from the order of the trace.
+    RacesWithAllocation,
 }
 
 /// Where a thread was.

@@ -19,6 +19,7 @@ pub mod barrier;
 pub mod c11;
 pub mod cancel;
 pub mod condition;
+pub mod counter;
 pub mod deep;
 pub mod descriptors;
 pub mod effects;

@@ -4,8 +4,9 @@
 //! thread's place in the tree of threads and how many the thread took before (SplitMix64 of them): the same seed gives the same
 //! bytes whatever the schedule.
 //!
-//! Limits: the processor's own counters and random instructions (`rdtsc`, `rdrand`, which `std::random_device` uses), and what
-//! the kernel puts into the process at its start (`AT_RANDOM`), are as they are.
+//! Limits: the processor's random instructions (`rdrand`, which `std::random_device` uses), its own counter where
+//! [`super::counter`] does not stand in for it, and what the kernel puts into the process at its start (`AT_RANDOM`), are as they
+//! are.
 
 use super::lock_common::nanoseconds;
 use crate::detect;

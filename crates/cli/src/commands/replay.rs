@@ -6,9 +6,9 @@ use crate::arguments::{ConfirmOptions, ReplayOptions};
 use crate::exit::Exit;
 use crate::terminal::{print, say};
 use anyhow::{Context as _, Result, bail};
-use rashomon_event::Finding;
+use rashomon_event::{Finding, Grade};
 use rashomon_pipeline::findings::failure::crash_of;
-use rashomon_pipeline::program::{Forcing, Program};
+use rashomon_pipeline::program::{Ending, Forcing, Outcome, Program};
 use rashomon_pipeline::replay as pipeline;
 use rashomon_pipeline::replay::debugger::{self, Debugged, Debugger, lldb, vscode};
 use rashomon_pipeline::store::surroundings::Surroundings;
@@ -68,6 +68,19 @@ pub fn replay(ui: Ui, options: ReplayOptions) -> Result<Exit> {
     }
 }
 
+/// What an execution showed; where that does not follow from how it ended, what was looked for in it.
+fn came_about(finding: &Finding, outcome: &Outcome, same: bool) -> String {
+    let ended = matches!(outcome, Outcome::ScheduleDone | Outcome::ProgramEnded(Ending::Code(_)));
+    match finding.verdict.grade().filter(|_| ended) {
+        Some(Grade::Unordered) if same => "both were executed, and nothing orders them".into(),
+        Some(Grade::Violated) if same => "the critical sections were interleaved, and the outcome is no serial one".into(),
+        Some(Grade::Freed) if same => "the memory was used when it was freed".into(),
+        Some(Grade::Observed) if same => "the execution did it once more".into(),
+        Some(Grade::Unordered | Grade::Violated | Grade::Freed | Grade::Observed) => format!("{outcome}, without it"),
+        _ => outcome.to_string(),
+    }
+}
+
 /// As often as asked for.
 fn again(ui: Ui, finding: &str, options: &ReplayOptions) -> Result<Exit> {
     end_children_on_interruption();
@@ -86,7 +99,7 @@ fn again(ui: Ui, finding: &str, options: &ReplayOptions) -> Result<Exit> {
                 let Found { program, finding, forcing, .. } = &found;
                 let (attempt, same) = pipeline::replay(program, finding, session, forcing, &symbols)?;
                 let crash = crash_of(session).map(|crash| format!("; the kernel said: {crash}"));
-                (format!("{}{}", attempt.outcome, crash.unwrap_or_default()), same)
+                (format!("{}{}", came_about(finding, &attempt.outcome, same), crash.unwrap_or_default()), same)
             }
         };
         all &= same;

@@ -119,6 +119,18 @@ fn without_debug_information() {
         .expect(66, &["no symbols", "before the program is stripped", "3 proven", " race+0x"]);
 }
 
+/// As with the `main` that gtest brings: it is not the program's own.
+#[test]
+fn a_main_of_a_library_without_debug_information() {
+    let place = Place::new();
+    place.write("race.c", format!("#define main work\n{RACE}"));
+    place.write("main.c", "int work(void);\nint main(void) { return work(); }\n");
+    place.must("gcc", &["-O1", "-c", "main.c"]);
+    place.rashomon(&["cc", "-g", "-O1", "-pthread", "race.c", "main.o", "-o", "race"]).expect(0, &[]);
+    let checked = place.rashomon(&["check", "--", "./race"]).expect(66, &["race.c:"]);
+    assert!(!checked.err.contains("no debug information"), "{checked}");
+}
+
 /// Ends, or does not, in the way that its argument names; a thread has run by then.
 const MISBEHAVES: &str = "#include <pthread.h>
 #include <signal.h>

@@ -89,6 +89,9 @@ fn what_ends_is_not_called_endless() {
             } while (!atomic_load(&go) && t.tv_sec < 100005); return 3; }",
         "int main(void) { unsigned long end = __rdtsc() + 1000000000ul; \
             while (!atomic_load(&go) && __rdtsc() < end) ; return 3; }",
+        "static unsigned long now(void) { unsigned low, high; __asm__ volatile(\".byte 0x0f, 0x31\" \
+            : \"=a\"(low), \"=d\"(high)); return (unsigned long)high << 32 | low; }
+         int main(void) { unsigned long end = now() + 1000000000ul; while (!atomic_load(&go) && now() < end) ; return 3; }",
         // A timer's signal, and one that a child sends.
         "static void ring(int s) { atomic_store(&go, 1); }
          int main(void) { struct itimerval t = { { 0, 0 }, { 0, 300000 } }; signal(SIGALRM, ring); setitimer(ITIMER_REAL, &t, \

@@ -31,6 +31,30 @@ int main(void) {
 }
 ";
 
+/// A block is handed over as it was allocated, by a pointer that is stored and loaded in the order named.
+const HANDED_OVER: &str = "#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+static _Atomic(int *) given;
+static void *task(void *unused) {
+    int *mine;
+    while (!(mine = atomic_load_explicit(&given, LOAD))) sched_yield();
+    *mine = 42;
+    return 0;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    int *block = malloc(sizeof(int));
+    atomic_store_explicit(&given, block, STORE);
+    pthread_join(thread, 0);
+    int is_wrong = *block != 42;
+    free(block);
+    return is_wrong;
+}
+";
+
 fn check(place: &Place, code: i32) -> Value {
     let _ = std::fs::remove_dir_all(place.path("store"));
     place.rashomon(&["check", "--json", "report.json", "--output", "store", "--", "./program"]).expect(code, &[]);
@@ -82,4 +106,23 @@ fn what_is_not_seen_may_have_ordered_them() {
     place.rashomon(&["cc", "-g", "-O1", "-pthread", "-o", "program", "program.c", "flag.so", &folder]).expect(0, &[]);
     let report = check(&place, 0);
     assert!(!statuses(&report).iter().any(|(_, status)| status == "proven"), "{report}");
+}
+
+#[test]
+fn memory_whose_allocation_orders_nothing() {
+    let place = Place::new();
+    let program = |load: &str, store: &str| format!("#define LOAD {load}\n#define STORE {store}\n{HANDED_OVER}");
+    place.compile("program", &program("memory_order_relaxed", "memory_order_relaxed"));
+    let report = check(&place, 66);
+    let finding = &report["findings"][0];
+    assert_eq!(kinds(&report), ["lifetime-race"], "{report}");
+    assert_eq!((&finding["verdict"], &finding["grade"]), (&"proven".into(), &"unordered".into()), "{report}");
+    let actions: Vec<&str> =
+        finding["sides"].as_array().into_iter().flatten().filter_map(|side| side["action"].as_str()).collect();
+    assert_eq!(actions, ["write of 4 bytes", "allocates it"], "{report}");
+    let id = finding["id"].as_str().unwrap_or_default();
+    let again = place.must(env!("CARGO_BIN_EXE_rashomon"), &["replay", "--store", "store", id]);
+    assert!(again.out.contains("again: both were executed, and nothing orders them"), "{again}");
+    place.compile("program", &program("memory_order_acquire", "memory_order_release"));
+    assert_eq!(statuses(&check(&place, 0)), []);
 }

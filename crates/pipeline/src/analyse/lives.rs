@@ -1,11 +1,12 @@
 //! Lifetime races of a recording: uses of locks, condition variables and barriers that nothing orders with where these are
-//! initialised, destroyed, or freed with the block that they are in.
+//! initialised, destroyed, or freed with the block that they are in; and of memory, with where it is allocated.
 //!
-//! Limits. Locks that Rust's library makes of a word have no such places; neither have semaphores, which may be destroyed once a
-//! wait has returned. [`MOST`] are told of a recording.
+//! Limits. Of memory only what the thread that allocated it has not touched itself: what it wrote there races as data. Locks
+//! that Rust's library makes of a word have no such places; neither have semaphores, which may be destroyed once a wait has
+//! returned. [`MOST`] are told of a recording.
 
 use rashomon_event::{
-    AccessClass, Address, Deadline, Event, EventIndex, EventKind, ObjectId, ObjectKind, OtherOp, SiteId, Trace,
+    AccessClass, Address, Deadline, Event, EventIndex, EventKind, ObjectId, ObjectKind, OtherOp, SiteId, ThreadId, Trace,
 };
 use rashomon_order::Model;
 use rashomon_order::lives::{Edge, unordered_uses, used_by};
@@ -25,18 +26,25 @@ struct Told {
 pub(crate) fn lifetime_races(loaded: &LoadedTrace, deadline: Deadline) -> Vec<MisuseRecord> {
     let trace = &loaded.trace;
     let objects: FxHashMap<Address, Address> = loaded.sync_objects.iter().filter_map(bytes).collect();
-    let edges = edges_of(loaded, &objects, deadline);
+    let mut edges = edges_of(loaded, &objects, deadline);
+    let given = given_untouched(trace, deadline);
+    edges.extend(births(trace, &given));
+    edges.sort_by_key(|told| (told.edge.before, told.edge.object));
     let plain: Vec<Edge> = edges.iter().map(|told| told.edge).collect();
+    let used = |index: EventIndex, event: &Event| match used_by(&event.kind) {
+        Some(object) => objects.get(&object).copied(),
+        None => given.get(&index).copied(),
+    };
     // C11 orders all that C++20 does.
-    let unordered = unordered_uses(trace, Model::C11, &plain, |object| objects.get(&object).copied(), deadline);
+    let unordered = unordered_uses(trace, Model::C11, &plain, used, deadline);
     let known = |record: &MisuseRecord| record.earlier.map(|earlier| ordered(record.at.site, earlier.site));
     let mut seen: FxHashSet<(SiteId, SiteId)> = loaded.misuses.iter().filter_map(known).collect();
     let asked = asks_for_end(trace, !unordered.is_empty());
     let mut found = Vec::new();
     for (number, used) in unordered {
         let (told, event) = (&edges[number], trace.event(used));
-        let Some(object) = used_by(&event.kind).filter(|_| found.len() < MOST) else { continue };
-        if seen.insert(ordered(event.site, told.at.site)) {
+        let object = used_by(&event.kind).unwrap_or(told.edge.object);
+        if found.len() < MOST && seen.insert(ordered(event.site, told.at.site)) {
             found.push(MisuseRecord {
                 misuse: told.misuse,
                 at: moment(event, used),
@@ -91,8 +99,57 @@ fn edges_of(loaded: &LoadedTrace, objects: &FxHashMap<Address, Address>, deadlin
             }
         }
     }
-    edges.sort_by_key(|told| (told.edge.before, told.edge.object));
     edges
+}
+
+/// The first access of each thread to a block that another one allocated and has not touched until then, and the block's first
+/// address.
+fn given_untouched(trace: &Trace, deadline: Deadline) -> FxHashMap<EventIndex, Address> {
+    let mut touched = vec![false; trace.objects.len()];
+    let mut seen: FxHashSet<(ObjectId, ThreadId)> = FxHashSet::default();
+    let mut given = FxHashMap::default();
+    // What threads touch next is mostly what they have touched last.
+    let mut latest: Option<ObjectId> = None;
+    for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
+        let (EventKind::Access(access) | EventKind::Atomic { access, .. }) = event.kind else { continue };
+        let holds = |id: ObjectId| {
+            let object = &trace.objects[id.index()];
+            access.address.0.wrapping_sub(object.base.0) < object.size
+        };
+        let Some(id) = latest.filter(|id| holds(*id)).or_else(|| trace.object_at(access.address)) else { continue };
+        latest = Some(id);
+        if touched[id.index()] {
+            continue;
+        }
+        match owner(trace, id) {
+            Some((thread, _)) if thread != event.thread => {
+                if seen.insert((id, event.thread)) {
+                    given.insert(index, trace.objects[id.index()].base);
+                }
+            }
+            _ => touched[id.index()] = true,
+        }
+    }
+    given
+}
+
+/// Which thread allocated a block, and where, as far as the trace has that.
+fn owner(trace: &Trace, block: ObjectId) -> Option<(ThreadId, EventIndex)> {
+    let object = &trace.objects[block.index()];
+    match object.kind {
+        ObjectKind::Heap { thread, .. } | ObjectKind::Mapping { thread, .. } => Some((thread, object.born?)),
+        _ => None,
+    }
+}
+
+fn births(trace: &Trace, given: &FxHashMap<EventIndex, Address>) -> Vec<Told> {
+    let blocks: FxHashSet<Address> = given.values().copied().collect();
+    let born = blocks.into_iter().filter_map(|base| {
+        let (thread, born) = owner(trace, trace.object_at(base)?)?;
+        let at = moment(trace.event(born), born);
+        Some(Told { edge: Edge { object: base, thread, before: born }, at, misuse: Misuse::RacesWithAllocation })
+    });
+    born.collect()
 }
 
 fn is_heap(trace: &Trace, object: ObjectId) -> bool {

@@ -34,6 +34,7 @@ use crate::store::run::RunRecord;
 use rashomon_confirm::force::remove;
 use rashomon_confirm::{Forcing, Input, Output, Program};
 use rashomon_event::{Deadline, Evidence, Finding, FindingId, FindingKind, Schedule, Side};
+use rashomon_report::order::FORCED_IN_VAIN;
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{process_folder, processes};
 use std::collections::BTreeMap;
@@ -294,7 +295,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     pub(crate) fn complete(&self, finding: &mut Finding) {
         if is_proven(finding) {
             // How it was tried before says no more than that it took several tries.
-            finding.notes.retain(|note| !note.starts_with(prove::IN_VAIN));
+            finding.notes.retain(|note| !note.starts_with(FORCED_IN_VAIN));
         }
         finding.reproduce = finding.can_happen_again().then(|| reproduce_command(&self.settings.tool, self.store, &finding.id));
     }

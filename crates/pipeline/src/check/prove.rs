@@ -16,7 +16,7 @@ use rashomon_event::{
     Deadline, EventIndex, Evidence, Finding, FindingKind, Frame, Goal, Grade, Place, Replays, Schedule, Side, Trial, Verdict,
 };
 use rashomon_explore::Failure;
-use rashomon_report::order::NOT_REPLAYED;
+use rashomon_report::order::{FORCED_IN_VAIN, NOT_REPLAYED};
 use rashomon_trace::{BlockedRecord, LoadedTrace, Recording};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             }
             Confirmation::Another(outcome) => {
                 finding.advance(Trial::NotShown);
-                finding.notes.push(format!("{IN_VAIN}showed another finding: {outcome}"));
+                finding.notes.push(format!("{FORCED_IN_VAIN}showed another finding: {outcome}"));
                 Ok(false)
             }
             Confirmation::Unstable { then } => {
@@ -449,21 +449,18 @@ pub fn may_be_unordered(finding: &Finding) -> bool {
     finding.kind == FindingKind::DataRace && finding.evidence == Evidence::HappensBefore
 }
 
-/// Notes about schedules that did not show it begin so.
-pub(crate) const IN_VAIN: &str = "forcing it ";
-
 fn not_proven(finding: &mut Finding, outcome: &Outcome) {
     match outcome {
         Outcome::Diverged(divergence) => {
             let expected = format!("{} (turn {})", divergence.expected, divergence.turn + 1);
             finding.advance(Trial::Left { expected, actual: divergence.actual.clone() });
             if finding.verdict == Verdict::Predicted {
-                finding.notes.push(format!("{IN_VAIN}left the schedule {divergence}"));
+                finding.notes.push(format!("{FORCED_IN_VAIN}left the schedule {divergence}"));
             }
         }
         other => {
             finding.advance(Trial::NotShown);
-            finding.notes.push(format!("{IN_VAIN}did not show it: {other}"));
+            finding.notes.push(format!("{FORCED_IN_VAIN}did not show it: {other}"));
         }
     }
 }

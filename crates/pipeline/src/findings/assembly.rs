@@ -54,6 +54,20 @@ impl Assembly {
     }
 }
 
+/// Whether a function of a file calls the runtime's hook. `None`: there is no such function, or no telling.
+pub fn is_instrumented(path: &Path, function: &str) -> Option<bool> {
+    let of_file = |file: &CachedObject<'_>| {
+        let defined = |name: &str| file.symbols().find(|symbol| symbol.is_definition() && symbol.name() == Ok(name));
+        let (hook, asked) = (defined(ENTRY_HOOK)?.address(), defined(function)?);
+        let (address, size) = (asked.address(), asked.size().min(MAX_FUNCTION));
+        let code = file.sections().find_map(|section| section.data_range(address, size).ok().flatten())?;
+        let calls =
+            |instruction: &Instruction| instruction.op0_kind() == OpKind::NearBranch64 && instruction.near_branch64() == hook;
+        Some(Decoder::with_ip(64, code, address, DecoderOptions::NONE).iter().any(|instruction| calls(&instruction)))
+    };
+    rashomon_symbolize::with_object(path, |file| Ok(of_file(file))).ok()?
+}
+
 fn in_words(names: &BTreeSet<String>) -> Option<String> {
     let first = names.first()?;
     Some(match names.len() {

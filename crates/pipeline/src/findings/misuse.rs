@@ -17,7 +17,9 @@ pub const fn misuse_kind(misuse: Misuse) -> FindingKind {
         Misuse::UseOfDestroyed => FindingKind::UseOfDestroyed,
         Misuse::ThreadLeak => FindingKind::ThreadLeak,
         Misuse::UseAfterFree => FindingKind::UseAfterFree,
-        Misuse::RacesWithInit | Misuse::RacesWithDestroy | Misuse::RacesWithFree => FindingKind::LifetimeRace,
+        Misuse::RacesWithInit | Misuse::RacesWithDestroy | Misuse::RacesWithFree | Misuse::RacesWithAllocation => {
+            FindingKind::LifetimeRace
+        }
     }
 }
 
@@ -69,6 +71,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             Misuse::RacesWithInit => (lock(), self.use_of(record.at.before), "initialises it"),
             Misuse::RacesWithDestroy => (lock(), self.use_of(record.at.before), "destroys it"),
             Misuse::RacesWithFree => (lock(), self.use_of(record.at.before), "frees it"),
+            Misuse::RacesWithAllocation => (block(), self.use_of(record.at.before), "allocates it"),
             Misuse::ThreadLeak => {
                 let child = u32::try_from(record.object.0).ok().and_then(|number| trace.threads.get(ThreadId(number).index()));
                 let name = child.map_or_else(|| "a thread".to_owned(), |child| format!("thread {}", child.path));

@@ -1,7 +1,7 @@
 //! From events to findings: what is said of them, under which id, and which of them are one.
 
 pub(crate) mod alike;
-pub(crate) mod assembly;
+pub mod assembly;
 pub(crate) mod atomicity;
 pub mod binaries;
 pub mod compose;
