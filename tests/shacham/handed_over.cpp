@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,6 +108,8 @@ int main(int count, char **words) {
     int ends[2];
     if (extra == "pipe") check(pipe(ends) == 0, "a pipe");
     if (extra == "writes") check(open("written", O_CREAT | O_WRONLY, 0600) >= 0, "a file");
+    if (extra == "folder") check(mkdir("made", 0700) == 0 && rmdir("made") == 0, "a folder");
+    if (extra == "closed") check(close(open("written", O_CREAT | O_WRONLY, 0600)) == 0, "a file");
     if (extra == "shared")
         check(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED, "memory");
     std::signal(SIGALRM, on_signal);

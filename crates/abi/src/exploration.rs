@@ -147,6 +147,9 @@ pub mod snapshot {
         pub const TIMER: u64 = 6;
         /// The kernel, or the session, lacks what it takes.
         pub const UNSUPPORTED: u64 = 7;
+        /// The program made, changed or removed files: an execution would find what another one left of them.
+        pub const FILES: u64 = 8;
+        pub const LAST: u64 = FILES;
     }
 }
 

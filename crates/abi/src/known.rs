@@ -2,7 +2,7 @@
 //! each library stands in `crates/pipeline/src/analyse/libraries.rs`, with what an entry has to fulfil.
 
 /// Libraries, by SONAME up to the version.
-pub const LIBRARIES: [&str; 34] = [
+pub const LIBRARIES: [&str; 39] = [
     "libz.so",
     "libz-ng.so",
     "libbz2.so",
@@ -37,6 +37,11 @@ pub const LIBRARIES: [&str; 34] = [
     "libnss_files.so",
     "libnss_dns.so",
     "libnss_compat.so",
+    "libnss_systemd.so",
+    "libnss_myhostname.so",
+    "libnss_mymachines.so",
+    "libnss_resolve.so",
+    "libcap.so",
 ];
 
 /// Functions of libraries of which others do order threads: the SONAME, and names; one that ends in `*` stands for all names that

@@ -31,6 +31,20 @@ pub struct Running {
     drawn: VecDeque<Plan>,
 }
 
+impl Running {
+    /// Whether every execution begins at the beginning, as far as is known.
+    pub const fn is_without_snapshots(&self) -> bool {
+        self.refused.is_some()
+    }
+
+    /// From now on every execution begins at the beginning.
+    #[must_use]
+    pub fn without_snapshots(self, why: Refusal) -> Self {
+        let summary = Summary { exhausted: false, refused: Some(why), ..self.summary };
+        Self { summary, refused: Some(why), snapshots: Vec::new(), drawn: VecDeque::new() }
+    }
+}
+
 /// What a slot is given, and what comes of it: the plan's number in the batch, and whether it began at a snapshot.
 struct Work {
     number: usize,

@@ -99,6 +99,9 @@ pub enum Refusal {
     SharedMemory,
     Timer,
     Unsupported,
+    Files,
+    /// An execution failed from the snapshot as none does from the beginning.
+    NotTheSame,
 }
 
 impl Refusal {
@@ -112,6 +115,8 @@ impl Refusal {
             Self::SharedMemory => "the program shared memory with other processes",
             Self::Timer => "the program had set a timer",
             Self::Unsupported => "the kernel does not tell what it takes",
+            Self::Files => "the program had made, changed or removed files",
+            Self::NotTheSame => "an execution from there failed as none from the beginning does",
         }
     }
 
@@ -125,6 +130,7 @@ impl Refusal {
             refusal::SHARED_MEMORY => Self::SharedMemory,
             refusal::TIMER => Self::Timer,
             refusal::UNSUPPORTED => Self::Unsupported,
+            refusal::FILES => Self::Files,
             _ => Self::NotReached,
         }
     }

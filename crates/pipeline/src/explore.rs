@@ -8,6 +8,7 @@ mod library;
 mod outcome;
 mod recorded;
 mod settings;
+mod sites;
 mod words;
 
 pub use self::in_check::DRY;
@@ -16,6 +17,8 @@ use self::library::of_library;
 use self::outcome::{Look, grade_of, happened, is_failure, look_of, of_its_length, strategy_of, unless_too_much};
 pub use self::settings::{ExploreSettings, Stops, Strategy};
 use self::settings::{search_of, steps_of};
+pub use self::sites::racing_sites;
+use self::sites::rare_sites;
 use self::words::{describe_schedule, operation};
 use crate::check::Job;
 use crate::check::leads::is_proven;
@@ -28,21 +31,18 @@ use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
 use crate::timeline::Drawing;
 use rashomon_confirm::{Forcing, Planner, force};
-use rashomon_event::{CodePlace, Deadline, EventKind, Finding, FindingId, Replays, Schedule, SiteId, Trace, Trial, Verdict};
+use rashomon_event::{CodePlace, Deadline, Finding, FindingId, Replays, Schedule, Trial, Verdict};
 pub use rashomon_explore::Expected as ExpectedExit;
 use rashomon_explore::batch::Running;
 use rashomon_explore::explorer::{Go, Limits};
-use rashomon_explore::file::End;
+use rashomon_explore::file::{End, Refusal};
 use rashomon_explore::schedule::of_log;
-use rashomon_explore::shape::MOST_EVENTS;
 use rashomon_explore::{
-    Expected, Explorer, Failure, Minimised, Novelty, Observation, Search, Summary, VisibleAccesses, minimise,
+    Expected, Explorer, Failure, Log, Minimised, Novelty, Observation, Search, Summary, VisibleAccesses, minimise,
 };
-use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
 use rashomon_trace::LoadedTrace;
-use rustc_hash::FxHashMap;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +73,18 @@ pub(crate) struct Exploring {
     new: Vec<Schedule>,
     /// Of a check: schedules make more steps than all of them could be tried of.
     long: bool,
+    /// What the search was told of the recording, and whether that failed.
+    recorded: Option<(Log, bool)>,
+    /// Executions that failed as no replay did.
+    unproven: u64,
+}
+
+/// What became of a failure.
+enum Kept {
+    Stored(FindingId),
+    Known,
+    /// No replay showed it, and only proofs are stored.
+    NotAgain,
 }
 
 /// What an explorer is made of.
@@ -148,44 +160,12 @@ struct Failed {
     observation: Option<Observation>,
 }
 
-/// The accesses of hybrid candidates, as code places with modules of the trace's table.
-pub fn racing_sites(trace: &Trace, deadline: Deadline) -> Vec<CodePlace> {
-    let memory = SharedMemory::until(trace, deadline);
-    let sites: BTreeSet<SiteId> =
-        hybrid_until(trace, &memory, 1, deadline).iter().flat_map(|pair| [pair.sites.0, pair.sites.1]).collect();
-    let plain: BTreeSet<SiteId> = deadline
-        .bound(&trace.events)
-        .filter(|event| matches!(event.kind, EventKind::Access(_)) && sites.contains(&event.site))
-        .map(|event| event.site)
-        .collect();
-    let planner = Planner::new(trace, 0);
-    plain.into_iter().map(|site| planner.code_place(site)).collect()
-}
-
-/// The plain accesses of data that several threads touch, few times in all, and one of them writes.
-fn rare_sites(trace: &Trace, deadline: Deadline) -> Vec<CodePlace> {
-    #[derive(Default)]
-    struct Touched {
-        times: usize,
-        threads: BTreeSet<u32>,
-        written: bool,
-        sites: BTreeSet<SiteId>,
+fn search_from(settings: &ExploreSettings, recorded: Option<&(Log, bool)>) -> Box<dyn Search> {
+    let mut search = search_of(settings);
+    if let Some((log, failed)) = recorded {
+        search.recorded(log, *failed);
     }
-    let mut all: FxHashMap<u64, Touched> = FxHashMap::default();
-    for event in deadline.bound(&trace.events) {
-        let EventKind::Access(access) = event.kind else { continue };
-        let touched = all.entry(access.address.0).or_default();
-        touched.times += 1;
-        if touched.times <= MOST_EVENTS {
-            touched.threads.insert(event.thread.0);
-            touched.written |= access.class.writes();
-            touched.sites.insert(event.site);
-        }
-    }
-    let is_rare = |one: &&Touched| one.times <= MOST_EVENTS && one.threads.len() > 1 && one.written;
-    let sites: BTreeSet<SiteId> = all.values().filter(is_rare).flat_map(|one| one.sites.iter().copied()).collect();
-    let planner = Planner::new(trace, 0);
-    sites.into_iter().map(|site| planner.code_place(site)).collect()
+    search
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
@@ -201,20 +181,16 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         // What fails is replayed once, which takes about as long as the recording did.
         let once = Duration::from_millis(run.recordings.first().map_or(0, |recording| recording.milliseconds));
         let parts = self.parts(run, settings, &loaded, total);
-        let mut search = search_of(settings);
-        if !self.program.randomise_addresses
-            && let Some(log) = recorded::log_of(&loaded, &parts.accesses)
-        {
-            let exit = run.recordings.first().map(|recording| recording.exit);
-            search.recorded(&log, exit.is_some_and(|exit| is_failure(exit, settings.expected)));
-        }
+        let log = if self.program.randomise_addresses { None } else { recorded::log_of(&loaded, &parts.accesses) };
+        let exit = run.recordings.first().map(|recording| recording.exit);
+        let recorded = log.map(|log| (log, exit.is_some_and(|exit| is_failure(exit, settings.expected))));
         Ok(Some(Exploring {
             // So that sites can be compared between executions; schedules do not need it.
             program: rashomon_confirm::Program { randomise_addresses: false, ..self.program.clone() },
             settings: *settings,
             controls: self.controls(run, settings.expected, &loaded),
             parts,
-            search,
+            search: search_from(settings, recorded.as_ref()),
             replays: (once * 2).max(LEAST_FOR_REPLAYS).min(total.limit(Duration::MAX) / 3),
             running: Running::default(),
             found: Vec::new(),
@@ -224,6 +200,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             last_new: 0,
             new: Vec::new(),
             long: false,
+            recorded,
+            unproven: 0,
         }))
     }
 
@@ -248,12 +226,14 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             last_new,
             new,
             long,
+            unproven,
             ..
         } = exploring;
         let explorer = parts.explorer(program, settings, total);
         let at_a_time = if settings.check { CHECK_BATCH * settings.jobs } else { usize::MAX };
         let limits = Limits { at_a_time, ..Limits::new(settings.schedules, total.less(exploring.replays)) };
-        let mut refused = None;
+        let from_snapshots = explorer.snapshots && !running.is_without_snapshots();
+        let (mut refused, mut is_another) = (None, false);
         let went = explorer.batch(search.as_mut(), limits, running, &mut |plan, observation| {
             *tried += 1;
             observer.progress(Progress::Exploring { schedules: *tried, found: found.len() });
@@ -285,13 +265,21 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 check: settings.check,
             };
             match self.store_failure(&explorer, &shown, controls, (found, settings.check), observer) {
-                Ok(Some(id)) => {
+                Ok(Kept::Stored(id)) => {
                     let kept = (settings.minimise > 0).then(|| observation.clone());
                     found.push(Failed { id, failure, after: *tried, observation: kept });
                     // To see that an execution does not end takes as long as one may take.
                     *known = if matches!(failure, Failure::Endless | Failure::TimedOut) { MOST_KNOWN } else { 0 };
                 }
-                Ok(None) => *known += 1,
+                Ok(Kept::Known) => *known += 1,
+                Ok(Kept::NotAgain) if from_snapshots => {
+                    is_another = true;
+                    return Go::Stop;
+                }
+                Ok(Kept::NotAgain) => {
+                    *known += 1;
+                    *unproven += 1;
+                }
                 // The end of the time cut the replay short, and only proofs are stored.
                 Err(_) if settings.check && total.is_over() => return Go::Stop,
                 Err(error) => {
@@ -302,6 +290,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             if settings.all { Go::On } else { Go::Stop }
         });
         let go = unless_too_much(went, *long)?;
+        if is_another {
+            exploring.start_over(Refusal::NotTheSame);
+            return Ok(!total.is_over());
+        }
         if *long && *tried == 1 && refused.is_none() {
             exploring.begin_long();
             return Ok(!total.is_over());
@@ -389,16 +381,16 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         controls: &[(Arc<Schedule>, i32)],
         (known, is_of_check): (&[Failed], bool),
         observer: &mut dyn Observer,
-    ) -> Result<Option<FindingId>, PipelineError> {
+    ) -> Result<Kept, PipelineError> {
         let finding = self.finding_of(explorer, shown, controls, observer)?;
-        if known.iter().any(|known| known.id == finding.id) {
-            return Ok(None);
+        if known.iter().any(|known| known.id == finding.id) || is_of_check && self.store.has_proof(&finding.id) {
+            return Ok(Kept::Known);
         }
-        if is_of_check && (!is_proven(&finding) || self.store.has_proof(&finding.id)) {
-            return Ok(None);
+        if is_of_check && !is_proven(&finding) {
+            return Ok(Kept::NotAgain);
         }
         self.keep(&finding, observer)?;
-        Ok(Some(finding.id))
+        Ok(Kept::Stored(finding.id))
     }
 
     fn keep(&self, finding: &Finding, observer: &mut dyn Observer) -> Result<(), PipelineError> {

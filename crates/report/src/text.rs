@@ -431,7 +431,7 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
         out.push('\n');
     }
     if options.shown == Shown::Claims {
-        out.push_str(&undecided::lines(&look, findings, &run.store, run.recordings));
+        out.push_str(&undecided::lines(&look, findings, run));
         out.push_str(&undecided::unforced(&look, findings, run));
     }
     let counts = Counts::of(findings);

@@ -21,7 +21,7 @@ use crate::record::external;
 use crate::record::{origin, recorder};
 use crate::serial::clock::{self, NEVER};
 use crate::serial::sched::{self, PollFile, Wait, WaitFor, Wake};
-use crate::serial::{explore, replay, world};
+use crate::serial::{explore, preconditions, replay, world};
 use crate::system::real::{errno, set_errno};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{Runtime, Thread};
@@ -222,6 +222,7 @@ pub fn renamed(file: c_int) {
 /// A call made this descriptor, unless it failed.
 pub fn made(file: c_int, site: u64) -> c_int {
     renamed(file);
+    preconditions::opens(file);
     if let Some(address) = is_object(file).filter(|_| lives::begins(file)) {
         super::heap::allocated(address, 8, site, allocation_kind::DESCRIPTOR);
     } else if detect::on()
@@ -243,6 +244,7 @@ pub fn uses(file: c_int, site: u64) {
 /// A call is about to close this descriptor.
 pub fn closes(file: c_int, site: u64) -> Option<Close> {
     renamed(file);
+    preconditions::opens(file);
     if let Some(address) = is_object(file) {
         match lives::number(file) {
             Number::Open => hooks::ends(address, 8, site),

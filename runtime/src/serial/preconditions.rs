@@ -4,6 +4,7 @@ use crate::serial::{explore, kept, watchdog};
 use crate::system::header;
 use crate::system::memory::List;
 use crate::system::sys::{self, syscall};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rashomon_abi::exploration::snapshot::refusal;
 
 const O_CLOEXEC: usize = 0o2000000;
@@ -14,12 +15,39 @@ static mut READ_FILES: List<(i32, isize)> = List::new();
 /// What was open when the program began, as device and inode: all its executions share that, however they begin.
 static mut INHERITED: List<(i32, u64, u64)> = List::new();
 
+/// Whether anybody asks what follows.
+static IS_TO_STAND: AtomicBool = AtomicBool::new(false);
+/// Whether the program made, changed or removed a file or folder.
+static CHANGED_FILES: AtomicBool = AtomicBool::new(false);
+
+pub fn changes_files() {
+    CHANGED_FILES.store(true, Relaxed);
+}
+
+/// A descriptor was made; a file that it is open to write may be closed again by the time of the snapshot.
+pub fn opens(file: i32) {
+    const TYPE: u32 = 0o170000;
+    const REGULAR: u32 = 0o100000;
+    if file >= 0 && IS_TO_STAND.load(Relaxed) && !is_only_read(file) {
+        let is_regular = |status: [u64; 18]| status[3] as u32 & TYPE == REGULAR;
+        CHANGED_FILES.fetch_or(status(file).is_some_and(is_regular), Relaxed);
+    }
+}
+
+fn is_only_read(file: i32) -> bool {
+    const F_GETFL: usize = 3;
+    const ACCESS_MODE: isize = 3;
+    // SAFETY: asks.
+    unsafe { syscall!(sys::FCNTL, file, F_GETFL) & ACCESS_MODE == 0 }
+}
+
 /// At the start of a process that is to stand.
 ///
 /// # Safety
 /// Once, before there are other threads.
 pub unsafe fn begin() {
     let inherited = &raw mut INHERITED;
+    IS_TO_STAND.store(true, Relaxed);
     numbers_in(c"/proc/self/fd", |file| {
         if let Some([device, inode, ..]) = status(file) {
             // SAFETY: by the contract.
@@ -44,6 +72,9 @@ pub fn check(threads: usize) -> Result<(), u64> {
         return Err(refusal::CHILDREN);
     }
     look_at_descriptors()?;
+    if CHANGED_FILES.load(Relaxed) {
+        return Err(refusal::FILES);
+    }
     if has_timers() {
         return Err(refusal::TIMER);
     }
@@ -131,8 +162,6 @@ fn look_at_descriptors() -> Result<(), u64> {
     const TYPE: u32 = 0o170000;
     const CHARACTERS: u32 = 0o020000;
     const REGULAR: u32 = 0o100000;
-    const F_GETFL: usize = 3;
-    const ACCESS_MODE: isize = 3;
     let (files, inherited) = (&raw mut READ_FILES, &raw const INHERITED);
     // SAFETY: under the scheduler's lock.
     let files = unsafe { &mut *files };
@@ -143,8 +172,7 @@ fn look_at_descriptors() -> Result<(), u64> {
         // SAFETY: written at the start only.
         let inherited = unsafe { &*inherited }.as_slice().contains(&(file, status[0], status[1]));
         let (kind, device) = (status[3] as u32 & TYPE, status[5]);
-        // SAFETY: asks.
-        let reads = unsafe { syscall!(sys::FCNTL, file, F_GETFL) } & ACCESS_MODE == 0;
+        let reads = is_only_read(file);
         match kind {
             // null, zero, random and so on.
             CHARACTERS if device >> 8 & 0xfff == 1 => {}

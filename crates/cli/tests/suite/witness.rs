@@ -188,6 +188,8 @@ fn no_snapshot_where_executions_would_meet() {
     for (extra, reason) in [
         ("pipe", "the program had more open than files that it reads"),
         ("writes", "the program had more open than files that it reads"),
+        ("folder", "the program had made, changed or removed files"),
+        ("closed", "the program had made, changed or removed files"),
         ("shared", "the program shared memory with other processes"),
         ("timer", "the program had set a timer"),
         ("child", "the program had started other processes"),

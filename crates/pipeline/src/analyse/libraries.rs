@@ -92,7 +92,17 @@ pub const KNOWN: &[Known] = &[
     Known { soname: "libnss_files.so", reason: "a part of libc, called through it" },
     Known { soname: "libnss_dns.so", reason: "a part of libc, called through it" },
     Known { soname: "libnss_compat.so", reason: "a part of libc, called through it" },
+    Known { soname: "libnss_systemd.so", reason: NAMES },
+    Known { soname: "libnss_myhostname.so", reason: NAMES },
+    Known { soname: "libnss_mymachines.so", reason: NAMES },
+    Known { soname: "libnss_resolve.so", reason: NAMES },
+    Known {
+        soname: "libcap.so",
+        reason: "all state is in the object that the caller passes; its lock guards nothing but that, and hands nothing over",
+    },
 ];
+
+const NAMES: &str = "libc alone calls it, for names of users, groups and hosts; it knows no memory of the program";
 
 /// Whether a library with this SONAME is meant by `name`: the same, or the same up to the version (`libz`, `libz.so`,
 /// `libz.so.1`).

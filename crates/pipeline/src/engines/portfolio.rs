@@ -4,7 +4,8 @@
 //! others offer is about what they saw. Then whoever's next unit is worth most per second has a turn, and is asked again, until
 //! nobody has anything to offer or the budget is over. The first in the list is first where two offers are equal. Who looks at
 //! what all others have found comes last, and a little of the budget is kept for that; what of it is not needed the others get.
-//! Whoever has a part of the budget begins with half of what is left at most, and goes on when nobody else has anything to offer.
+//! Whoever has a part of the budget begins with half of what is left at most, and goes on when nobody else has anything to offer;
+//! if nothing was worth less until only that part is left, it is next.
 //!
 //! Searching engines measure a unit by its executions ([`Case::takes`]) and not by the clock, so that which unit comes next
 //! follows from the seed and from what executions showed. Only the end of the budget, or of a share, depends on the machine.
@@ -37,6 +38,19 @@ impl<S: Symbols + ?Sized> Queued<'_, S> {
                 Share::AtMost(most.saturating_sub(self.had)).begin(&case.deadlines)
             }
         }
+    }
+
+    /// Its part of the budget, if it has had nothing of it.
+    const fn kept(&self) -> Duration {
+        match self.one.share {
+            Share::AtMost(most) if !self.has_begun => most,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Whether no more than that is left.
+    fn is_due(&self, left: Option<Duration>) -> bool {
+        !self.kept().is_zero() && left.is_some_and(|left| left <= self.kept())
     }
 
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<(), PipelineError> {
@@ -101,14 +115,19 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
 fn by_offer<S: Symbols + ?Sized>(all: &mut [Queued<'_, S>], case: &mut Case<'_, '_, S>, breaks_off: bool) {
     while case.stopped.is_none() && !(breaks_off && case.deadlines.total.is_over()) {
         let mut best: Option<(f64, usize, Deadline)> = None;
+        let left = case.deadlines.total.left().filter(|_| breaks_off);
+        let mut kept = Duration::ZERO;
         for (number, one) in all.iter_mut().enumerate().filter(|(_, one)| one.one.turn == Turn::ByOffer) {
             let Some(until) = one.until(case) else { continue };
             let Some(offer) = one.one.engine.offer(case) else { continue };
-            if best.is_none_or(|(most, ..)| offer.per_second() > most) {
-                best = Some((offer.per_second(), number, until));
+            let worth = if one.is_due(left) { f64::INFINITY } else { offer.per_second() };
+            kept = kept.max(one.kept());
+            if best.is_none_or(|(most, ..)| worth > most) {
+                best = Some((worth, number, until));
             }
         }
-        let Some((_, number, until)) = best else { break };
+        let Some((worth, number, until)) = best else { break };
+        let until = if worth.is_finite() && breaks_off { until.or(case.deadlines.total.less(kept)) } else { until };
         if let Err(error) = all[number].step(case, until) {
             // What was decided before stands.
             case.stop(error);

@@ -3,14 +3,15 @@
 use crate::engines::engine::Account;
 use crate::error::PipelineError;
 use crate::explore::outcome::grade_of;
-use crate::explore::{ExploreSettings, Exploring, Stops, Strategy};
+use crate::explore::{ExploreSettings, Exploring, Stops, Strategy, search_from};
 use crate::findings::failure::is_own;
 use crate::shard::Shard;
 use rashomon_confirm::{Attempt, Forcing, force};
-use rashomon_event::{Deadline, Schedule};
+use rashomon_event::{Deadline, Schedule, counted};
+use rashomon_explore::file::Refusal;
 use rashomon_explore::orders::Orders;
 use rashomon_explore::preemptions::up_to;
-use rashomon_explore::{Expected, Failure, VisibleAccesses};
+use rashomon_explore::{Expected, Failure, Novelty, VisibleAccesses};
 use std::path::Path;
 
 /// Executions in a row that show nothing new, after which an exploration in a check is *dry*; or half of all, if these are more.
@@ -62,6 +63,16 @@ impl Exploring {
         }
     }
 
+    /// Executions from a snapshot were not the program's: nothing that they showed counts.
+    pub(super) fn start_over(&mut self, why: Refusal) {
+        self.running = std::mem::take(&mut self.running).without_snapshots(why);
+        self.search = search_from(&self.settings, self.recorded.as_ref());
+        self.novelty = Novelty::default();
+        (self.tried, self.last_new) = (0, 0);
+        self.new.clear();
+        self.replayed.clear();
+    }
+
     /// Whether it is only time that is missing.
     pub(crate) fn is_late(&self, until: Deadline) -> bool {
         until.less(self.replays).is_over()
@@ -87,6 +98,12 @@ impl Exploring {
 
     /// What was tried and what was left, in words.
     pub(crate) fn account(&self) -> Account {
+        let account = self.account_of_search();
+        let unproven = || format!("; {} failed as no replay did", counted(self.unproven, "execution"));
+        Account { tried: account.tried.map(|tried| if self.unproven > 0 { tried + &unproven() } else { tried }), ..account }
+    }
+
+    fn account_of_search(&self) -> Account {
         let most = self.settings.preemptions;
         if self.tried == 0 {
             return Account { left: Some("exploring schedules: no time was left".into()), ..Account::default() };

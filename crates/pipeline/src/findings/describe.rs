@@ -7,6 +7,7 @@ use crate::findings::locals::KnownLocals;
 use crate::findings::members::{Known, Used};
 use crate::findings::rust;
 use crate::findings::symbols::Symbols;
+use crate::findings::wrappers;
 use rashomon_abi::record::{descriptor_at, sync_source};
 use rashomon_event::finding::{HeldLock, Origin};
 use rashomon_event::{
@@ -110,6 +111,16 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         let event = self.trace.event(event);
         let stack = self.stack(event.site, event.context);
         Frame::best_known(&stack).cloned()
+    }
+
+    /// Where a block was asked for: behind functions that only hand out memory under a name of their own, as `xcalloc` does.
+    fn asked_at(&self, event: EventIndex) -> Option<Frame> {
+        let event = self.trace.event(event);
+        let stack = self.stack(event.site, event.context);
+        let known = Frame::best_known(&stack)?;
+        let hands_out = |frame: &&Frame| frame.function.as_deref().is_some_and(wrappers::hands_out_memory);
+        let asks = stack.iter().filter(|frame| frame.origin() == known.origin()).find(|frame| !hands_out(frame));
+        asks.or(Some(known)).cloned()
     }
 
     /// Where the thread was created; empty for the initial thread.
@@ -279,7 +290,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         };
         let at = |site: SiteId| match object
             .born
-            .and_then(|event| self.place_of(event))
+            .and_then(|event| self.asked_at(event))
             .or_else(|| self.site(site).into_iter().next())
         {
             Some(frame) => place_words(&frame),

@@ -19,3 +19,4 @@ pub(crate) mod misuse;
 pub(crate) mod named;
 pub mod rust;
 pub mod symbols;
+mod wrappers;

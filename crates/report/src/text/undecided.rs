@@ -6,7 +6,7 @@ use super::{Look, clean, kind_name, plural};
 use crate::RunSummary;
 use crate::order::has_failed_once;
 use rashomon_event::finding::Origin;
-use rashomon_event::{Finding, Frame, Side, Verdict, pasted};
+use rashomon_event::{Evidence, Finding, FindingKind, Frame, Side, Verdict, pasted};
 use std::fmt::Write as _;
 
 /// Lines that are shown; the others are counted.
@@ -14,18 +14,47 @@ const MOST: usize = 8;
 /// Schedules that are advised at least, twice as many as there were else.
 const LEAST_RECORDINGS: u32 = 10;
 
-/// One line for each finding that diverged, and a next step; empty if there is none.
-pub fn lines(look: &Look<'_>, findings: &[Finding], store: &str, recordings: u32) -> String {
+/// One line for each finding that diverged, or that the recorded execution itself shows unordered and that is open; and a next
+/// step. Empty if there is none.
+pub fn lines(look: &Look<'_>, findings: &[Finding], run: &RunSummary) -> String {
     let is_diverged = |finding: &&Finding| matches!(finding.verdict, Verdict::Diverged { .. }) && !has_failed_once(finding);
     // What a language's library does with its own data is nobody's who reads this: it is counted among what was not decided.
     let diverged: Vec<&Finding> = findings.iter().filter(is_diverged).filter(|finding| !finding.is_of_library()).collect();
+    let is_open = |finding: &&Finding| {
+        run.executions > 0
+            && finding.verdict == Verdict::Suspected
+            && (finding.kind, finding.evidence) == (FindingKind::DataRace, Evidence::HappensBefore)
+            && !finding.is_of_library()
+    };
+    let open: Vec<&Finding> = findings.iter().filter(is_open).collect();
     let mut out = String::new();
-    if diverged.is_empty() {
+    let head = "suspected: unordered in the recorded execution, and not made to happen:";
+    by_lines(look, &mut out, head, &open);
+    let head = "diverged: suspected, forced, and not made to happen (which does not say that they cannot):";
+    by_lines(look, &mut out, head, &diverged);
+    if out.is_empty() {
         return out;
     }
-    let head = "diverged: suspected, forced, and not made to happen (which does not say that they cannot):";
-    look.line(&mut out, "", head);
-    let groups = by_object(&diverged);
+    // Of several checks together there is no one store.
+    let next = match run.store.is_empty() {
+        true => "next: `--show suspicions` says all that is known of them".to_owned(),
+        false => format!(
+            "next: `rashomon provoke {}` holds threads at these places without any schedule; \
+             `rashomon check --recordings {} …` takes more schedules; `--show suspicions` says all that is known of them",
+            pasted(run.store.as_ref()),
+            run.recordings.saturating_mul(2).max(LEAST_RECORDINGS)
+        ),
+    };
+    look.line(&mut out, "  ", &next);
+    out
+}
+
+fn by_lines(look: &Look<'_>, out: &mut String, head: &str, findings: &[&Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    look.line(out, "", head);
+    let groups = by_object(findings);
     for group in groups.iter().take(MOST) {
         let finding = group[0];
         let (kind, subject) = (kind_name(finding.kind), clean(&finding.subject));
@@ -34,31 +63,20 @@ pub fn lines(look: &Look<'_>, findings: &[Finding], store: &str, recordings: u32
             2 => ", and once more at other places".to_owned(),
             count => format!(", and {} times more at other places", count - 1),
         };
-        look.line(&mut out, "  ", &format!("{kind} [{}] {}: {subject}{others}", clean(&finding.id), sides(finding)));
+        look.line(out, "  ", &format!("{kind} [{}] {}: {subject}{others}", clean(&finding.id), sides(finding)));
     }
     if groups.len() > MOST {
         let left: usize = groups[MOST..].iter().map(Vec::len).sum();
         let _ = writeln!(out, "  and {left} more, of other objects");
     }
-    // Of several checks together there is no one store.
-    let next = match store.is_empty() {
-        true => "next: `--show suspicions` says all that is known of them".to_owned(),
-        false => format!(
-            "next: `rashomon provoke {}` holds threads at these places without any schedule; \
-             `rashomon check --recordings {} …` takes more schedules; `--show suspicions` says all that is known of them",
-            pasted(store.as_ref()),
-            recordings.saturating_mul(2).max(LEAST_RECORDINGS)
-        ),
-    };
-    look.line(&mut out, "  ", &next);
-    out
 }
 
-/// Those of one object together; first what happens in the program's own code.
+/// Those of one object together; first what happens in the program's own code, and of that what was seen unordered.
 fn by_object<'a>(diverged: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
     let of_program = |side: &Side| Frame::best_known(&side.stack).is_some_and(|frame| frame.origin() == Origin::Program);
     let mut sorted = diverged.to_vec();
-    sorted.sort_by_key(|finding| !finding.sides.iter().all(of_program));
+    let is_unordered = |finding: &Finding| finding.evidence == Evidence::HappensBefore;
+    sorted.sort_by_key(|finding| (!finding.sides.iter().all(of_program), !is_unordered(finding)));
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in sorted {
         let object = object_of(&finding.subject);

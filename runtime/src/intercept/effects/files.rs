@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::intercept::{streams, waits};
+use crate::serial::preconditions;
 use core::ffi::c_int;
 
 /// Bytes of a `struct stat`, `statfs`, `statvfs`, `statx`.
@@ -29,10 +30,21 @@ macro_rules! names {
     };
 }
 
+/// The same of functions that make, change or remove files.
+macro_rules! changes {
+    ($($name:ident($($argument:ident),*) $($path:ident)*;)*) => {
+        effects! { $( $name($($argument),*) -> c_int, reads |r| { preconditions::changes_files(); $( r.text($path); )* }; )* }
+    };
+}
+
 names! {
     access(path, mode) path;
     faccessat(directory, path, mode, flags) path;
     chdir(path) path;
+    sem_unlink(path) path;
+}
+
+changes! {
     chmod(path, mode) path;
     chown(path, user, group) path;
     lchown(path, user, group) path;
@@ -44,7 +56,6 @@ names! {
     rename(old, new) old new;
     renameat(from, old, to, new) old new;
     rmdir(path) path;
-    sem_unlink(path) path;
     symlink(old, new) old new;
     truncate(path, bytes) path;
     truncate64(path, bytes) path;
@@ -121,11 +132,21 @@ effects! {
             w.bytes(entry, unsafe { entry_bytes(word(place)) });
         }
     };
-    mkstemp(name) -> c_int, reads |r| { r.text(name); }, writes |w, result| { if result >= 0 { chosen(&w, name); } };
-    mkstemp64(name) -> c_int, reads |r| { r.text(name); }, writes |w, result| { if result >= 0 { chosen(&w, name); } };
-    mkostemp(name, flags) -> c_int, reads |r| { r.text(name); }, writes |w, result| { if result >= 0 { chosen(&w, name); } };
-    mkostemp64(name, flags) -> c_int, reads |r| { r.text(name); }, writes |w, result| { if result >= 0 { chosen(&w, name); } };
-    mkdtemp(name) -> usize, reads |r| { r.text(name); }, writes |w, result| { chosen(&w, result); };
+    mkstemp(name) -> c_int,
+        reads |r| { preconditions::changes_files(); r.text(name); },
+        writes |w, result| { if result >= 0 { chosen(&w, name); } };
+    mkstemp64(name) -> c_int,
+        reads |r| { preconditions::changes_files(); r.text(name); },
+        writes |w, result| { if result >= 0 { chosen(&w, name); } };
+    mkostemp(name, flags) -> c_int,
+        reads |r| { preconditions::changes_files(); r.text(name); },
+        writes |w, result| { if result >= 0 { chosen(&w, name); } };
+    mkostemp64(name, flags) -> c_int,
+        reads |r| { preconditions::changes_files(); r.text(name); },
+        writes |w, result| { if result >= 0 { chosen(&w, name); } };
+    mkdtemp(name) -> usize,
+        reads |r| { preconditions::changes_files(); r.text(name); },
+        writes |w, result| { chosen(&w, result); };
     tmpnam_r(name) -> usize, writes |w, result| { w.text(result); };
     ttyname_r(file, to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text(to); } };
     ptsname_r(file, to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text(to); } };

@@ -124,7 +124,7 @@ fn write_script(debugged: &Debugged<'_>, (name, own): (&str, &str), editor: bool
         "tables": { "SNAPSHOT": 2 * SNAPSHOTS, "THREADS": THREADS },
         "wake": WAKE,
         "every": if snapshots { u64::try_from(BETWEEN_SNAPSHOTS.as_nanos()).unwrap_or(u64::MAX) } else { 0 },
-        "refusals": Value::from_iter((0..=refusal::UNSUPPORTED).map(|code| Refusal::of(code).words())),
+        "refusals": Value::from_iter((0..=refusal::LAST).map(|code| Refusal::of(code).words())),
         "stop": debugged.stop,
         "prepare": again,
         "prepared": !editor,
