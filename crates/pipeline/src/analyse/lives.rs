@@ -1,10 +1,12 @@
 //! Lifetime races of a recording: uses of locks, condition variables and barriers that nothing orders with where these are
 //! initialised, destroyed, or freed with the block that they are in; and of memory, with where it is allocated.
 //!
-//! Limits. Of memory only what the thread that allocated it has not touched itself: what it wrote there races as data. Locks
-//! that Rust's library makes of a word have no such places; neither have semaphores, which may be destroyed once a wait has
-//! returned. [`MOST`] are told of a recording.
+//! Limits. Of memory only what instrumented code allocated and uses, as others order in ways that nobody sees, and what the
+//! thread that allocated it has not touched itself: what it wrote there races as data. Locks that Rust's library makes of a
+//! word have no such places; neither have semaphores, which may be destroyed once a wait has returned. [`MOST`] are told of a
+//! recording.
 
+use crate::analyse::modules::seen;
 use rashomon_event::{
     AccessClass, Address, Deadline, Event, EventIndex, EventKind, ObjectId, ObjectKind, OtherOp, SiteId, ThreadId, Trace,
 };
@@ -105,8 +107,10 @@ fn edges_of(loaded: &LoadedTrace, objects: &FxHashMap<Address, Address>, deadlin
 /// The first access of each thread to a block that another one allocated and has not touched until then, and the block's first
 /// address.
 fn given_untouched(trace: &Trace, deadline: Deadline) -> FxHashMap<EventIndex, Address> {
+    let seen = seen(trace);
+    let is_seen = |event: &Event| trace.site(event.site).module.is_some_and(|module| seen.get(module as usize) == Some(&true));
     let mut touched = vec![false; trace.objects.len()];
-    let mut seen: FxHashSet<(ObjectId, ThreadId)> = FxHashSet::default();
+    let mut first: FxHashSet<(ObjectId, ThreadId)> = FxHashSet::default();
     let mut given = FxHashMap::default();
     // What threads touch next is mostly what they have touched last.
     let mut latest: Option<ObjectId> = None;
@@ -122,8 +126,8 @@ fn given_untouched(trace: &Trace, deadline: Deadline) -> FxHashMap<EventIndex, A
             continue;
         }
         match owner(trace, id) {
-            Some((thread, _)) if thread != event.thread => {
-                if seen.insert((id, event.thread)) {
+            Some((thread, born)) if thread != event.thread => {
+                if is_seen(event) && is_seen(trace.event(born)) && first.insert((id, event.thread)) {
                     given.insert(index, trace.objects[id.index()].base);
                 }
             }

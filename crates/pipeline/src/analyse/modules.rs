@@ -102,6 +102,11 @@ pub(crate) fn asks_processor(trace: &Trace) -> Option<String> {
     (!asks.is_empty()).then(|| asks.into_iter().collect::<Vec<_>>().join("; "))
 }
 
+/// Of each module, whether it is the program's own code, all of which is seen.
+pub(crate) fn seen(trace: &Trace) -> Vec<bool> {
+    trace.modules.iter().map(|module| !is_modelled(&module.path) && is_instrumented(&path_of(&module.path))).collect()
+}
+
 /// The distinct paths of modules, and what is asked of each.
 type FactsByPath<'a> = (BTreeSet<&'a str>, Vec<(Role, Facts)>);
 
