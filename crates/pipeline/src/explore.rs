@@ -14,9 +14,9 @@ mod words;
 pub use self::in_check::DRY;
 use self::in_check::may_be_proven;
 use self::library::of_library;
-use self::outcome::{Look, grade_of, happened, is_failure, look_of, of_its_length, strategy_of, unless_too_much};
+use self::outcome::{Kept, Look, grade_of, happened, is_failure, look_of, of_its_length, strategy_of, unless_too_much};
 pub use self::settings::{ExploreSettings, Stops, Strategy};
-use self::settings::{search_of, steps_of};
+use self::settings::{search_from, steps_of};
 pub use self::sites::racing_sites;
 use self::sites::rare_sites;
 use self::words::{describe_schedule, operation};
@@ -77,14 +77,6 @@ pub(crate) struct Exploring {
     recorded: Option<(Log, bool)>,
     /// Executions that failed as no replay did.
     unproven: u64,
-}
-
-/// What became of a failure.
-enum Kept {
-    Stored(FindingId),
-    Known,
-    /// No replay showed it, and only proofs are stored.
-    NotAgain,
 }
 
 /// What an explorer is made of.
@@ -158,14 +150,6 @@ struct Failed {
     after: u64,
     /// Only if it is to be shortened: the logs of long executions are large.
     observation: Option<Observation>,
-}
-
-fn search_from(settings: &ExploreSettings, recorded: Option<&(Log, bool)>) -> Box<dyn Search> {
-    let mut search = search_of(settings);
-    if let Some((log, failed)) = recorded {
-        search.recorded(log, *failed);
-    }
-    search
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
@@ -264,22 +248,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 strategy: strategy_of(plan.sampling, settings.strategy),
                 check: settings.check,
             };
-            match self.store_failure(&explorer, &shown, controls, (found, settings.check), observer) {
-                Ok(Kept::Stored(id)) => {
-                    let kept = (settings.minimise > 0).then(|| observation.clone());
-                    found.push(Failed { id, failure, after: *tried, observation: kept });
-                    // To see that an execution does not end takes as long as one may take.
-                    *known = if matches!(failure, Failure::Endless | Failure::TimedOut) { MOST_KNOWN } else { 0 };
-                }
-                Ok(Kept::Known) => *known += 1,
-                Ok(Kept::NotAgain) if from_snapshots => {
-                    is_another = true;
-                    return Go::Stop;
-                }
-                Ok(Kept::NotAgain) => {
-                    *known += 1;
-                    *unproven += 1;
-                }
+            match self.take_failure(&explorer, &shown, (controls, settings), (found, known, unproven), observer) {
+                Ok(is_again) => is_another = from_snapshots && !is_again,
                 // The end of the time cut the replay short, and only proofs are stored.
                 Err(_) if settings.check && total.is_over() => return Go::Stop,
                 Err(error) => {
@@ -287,7 +257,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                     return Go::Stop;
                 }
             }
-            if settings.all { Go::On } else { Go::Stop }
+            if settings.all && !is_another { Go::On } else { Go::Stop }
         });
         let go = unless_too_much(went, *long)?;
         if is_another {
@@ -299,6 +269,33 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             return Ok(!total.is_over());
         }
         refused.map_or(Ok(go == Go::On), Err)
+    }
+
+    /// Stores a failure. `false`: no replay showed it, and only proofs are stored.
+    fn take_failure(
+        &self,
+        explorer: &Explorer<'_>,
+        shown: &Shown<'_>,
+        (controls, settings): (&[(Arc<Schedule>, i32)], &ExploreSettings),
+        (found, known, unproven): (&mut Vec<Failed>, &mut u32, &mut u64),
+        observer: &mut dyn Observer,
+    ) -> Result<bool, PipelineError> {
+        let &Shown { failure, observation, after, .. } = shown;
+        let kept = self.store_failure(explorer, shown, controls, (found, settings.check), observer)?;
+        match &kept {
+            Kept::Stored(id) => {
+                let observation = (settings.minimise > 0).then(|| observation.clone());
+                found.push(Failed { id: id.clone(), failure, after, observation });
+                // To see that an execution does not end takes as long as one may take.
+                *known = if matches!(failure, Failure::Endless | Failure::TimedOut) { MOST_KNOWN } else { 0 };
+            }
+            Kept::Known => *known += 1,
+            Kept::NotAgain => {
+                *known += 1;
+                *unproven += 1;
+            }
+        }
+        Ok(!matches!(kept, Kept::NotAgain))
     }
 
     /// Shortens what was found, and says what was covered.

@@ -434,8 +434,8 @@ fn a_program_of_one_thread_is_recorded_once() {
     }
 }
 
-/// Makes a folder before it has threads, by calls that nobody sees, and needs it until its end, when it removes it. Each execution
-/// writes down what it found.
+/// Makes a folder before it has threads, by calls that nobody sees, and needs it until its end, when it removes it. Each
+/// execution writes down what it found.
 const NEEDS_A_FOLDER: &str = "#define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -449,7 +449,8 @@ static int x;
 static char folder[40];
 static long call(long number, const void *a, long b, long c) {
     long result;
-    __asm__ volatile(\"syscall\" : \"=a\"(result) : \"a\"(number), \"D\"(a), \"S\"(b), \"d\"(c) : \"rcx\", \"r11\", \"memory\");
+    __asm__ volatile(\"syscall\" : \"=a\"(result) : \"a\"(number), \"D\"(a), \"S\"(b), \"d\"(c)
+        : \"rcx\", \"r11\", \"memory\");
     return result;
 }
 static void say(const char *text) {

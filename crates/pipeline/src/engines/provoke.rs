@@ -174,7 +174,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
         });
         let open = self.check && self.told.open > 0;
         let open = open.then(|| format!("{} that provocation did not show", count(self.told.open, "racing pair")));
-        let not_begun = (self.check && self.campaigns == 0 && !self.is_over).then(|| "provoking races: no time was left".to_owned());
+        let is_untried = self.check && self.campaigns == 0 && !self.is_over;
+        let not_begun = is_untried.then(|| "provoking races: no time was left".to_owned());
         let open = open.or(not_begun);
         Account { tried, left: open, ..Account::default() }
     }

@@ -68,7 +68,7 @@ impl Exploring {
         self.running = std::mem::take(&mut self.running).without_snapshots(why);
         self.search = search_from(&self.settings, self.recorded.as_ref());
         self.novelty = Novelty::default();
-        (self.tried, self.last_new) = (0, 0);
+        (self.tried, self.last_new, self.unproven) = (0, 0, 0);
         self.new.clear();
         self.replayed.clear();
     }

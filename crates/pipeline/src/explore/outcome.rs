@@ -2,11 +2,19 @@
 
 use crate::explore::Strategy;
 use rashomon_confirm::{Attempt, Ending, Outcome};
-use rashomon_event::Grade;
+use rashomon_event::{FindingId, Grade};
 use rashomon_explore::explorer::Go;
 use rashomon_explore::{Expected, ExploreError, Failure, Observation, Sampling};
 use rashomon_report::ProgramExit;
 use rashomon_trace::Crash;
+
+/// What became of a failure.
+pub(super) enum Kept {
+    Stored(FindingId),
+    Known,
+    /// No replay showed it, and only proofs are stored.
+    NotAgain,
+}
 
 /// What an outcome of a replay proves of a failure.
 pub(super) fn happened(failure: Failure, attempt: &Attempt) -> bool {

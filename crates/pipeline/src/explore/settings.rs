@@ -7,7 +7,7 @@ use rashomon_explore::orders::Orders;
 use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::reads_from::ReadsFrom;
 use rashomon_explore::sampling::Samples;
-use rashomon_explore::{Expected, Sampling, Search};
+use rashomon_explore::{Expected, Log, Sampling, Search};
 use std::fmt;
 use std::str::FromStr;
 
@@ -112,7 +112,7 @@ pub(super) fn steps_of(events: usize) -> u64 {
     (events as u64).saturating_mul(FACTOR).clamp(FEWEST, MOST)
 }
 
-pub(super) fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
+fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
     let samples = |sampling| Box::new(Samples::new(sampling, settings.seed));
     match settings.strategy {
         Strategy::Random => samples(Sampling::Random),
@@ -124,4 +124,13 @@ pub(super) fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
         Strategy::Preemptions if settings.check => Box::new(Beside::new(settings.preemptions, settings.seed)),
         Strategy::Preemptions => Box::new(PreemptionBounding::remembering(settings.preemptions).part(settings.shard.of())),
     }
+}
+
+/// The search, told of the recording and whether that failed.
+pub(super) fn search_from(settings: &ExploreSettings, recorded: Option<&(Log, bool)>) -> Box<dyn Search> {
+    let mut search = search_of(settings);
+    if let Some((log, failed)) = recorded {
+        search.recorded(log, *failed);
+    }
+    search
 }
