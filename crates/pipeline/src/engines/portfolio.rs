@@ -5,7 +5,7 @@
 //! nobody has anything to offer or the budget is over. The first in the list is first where two offers are equal. Who looks at
 //! what all others have found comes last, and a little of the budget is kept for that; what of it is not needed the others get.
 //! Whoever has a part of the budget begins with half of what is left at most, and goes on when nobody else has anything to offer;
-//! if nothing was worth less until only that part is left, it is next.
+//! if it has had no turn until only that part is left, it is next.
 //!
 //! Searching engines measure a unit by its executions ([`Case::takes`]) and not by the clock, so that which unit comes next
 //! follows from the seed and from what executions showed. Only the end of the budget, or of a share, depends on the machine.
@@ -40,17 +40,12 @@ impl<S: Symbols + ?Sized> Queued<'_, S> {
         }
     }
 
-    /// Its part of the budget, if it has had nothing of it.
-    const fn kept(&self) -> Duration {
+    /// Its part of the budget, if it has had nothing of it and that is enough for some executions.
+    fn kept(&self, case: &Case<'_, '_, S>) -> Duration {
         match self.one.share {
-            Share::AtMost(most) if !self.has_begun => most,
+            Share::AtMost(most) if !self.has_begun && case.takes(LEAST_EXECUTIONS) <= most => most,
             _ => Duration::ZERO,
         }
-    }
-
-    /// Whether no more than that is left.
-    fn is_due(&self, left: Option<Duration>) -> bool {
-        !self.kept().is_zero() && left.is_some_and(|left| left <= self.kept())
     }
 
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<(), PipelineError> {
@@ -120,8 +115,10 @@ fn by_offer<S: Symbols + ?Sized>(all: &mut [Queued<'_, S>], case: &mut Case<'_, 
         for (number, one) in all.iter_mut().enumerate().filter(|(_, one)| one.one.turn == Turn::ByOffer) {
             let Some(until) = one.until(case) else { continue };
             let Some(offer) = one.one.engine.offer(case) else { continue };
-            let worth = if one.is_due(left) { f64::INFINITY } else { offer.per_second() };
-            kept = kept.max(one.kept());
+            let own = one.kept(case);
+            let is_due = !own.is_zero() && left.is_some_and(|left| left <= own);
+            let worth = if is_due { f64::INFINITY } else { offer.per_second() };
+            kept = kept.max(own);
             if best.is_none_or(|(most, ..)| worth > most) {
                 best = Some((worth, number, until));
             }
@@ -134,6 +131,9 @@ fn by_offer<S: Symbols + ?Sized>(all: &mut [Queued<'_, S>], case: &mut Case<'_, 
         }
     }
 }
+
+/// What a part of the budget is kept for, at least.
+const LEAST_EXECUTIONS: u64 = 8;
 
 /// Units of each engine that comes last for which time is kept, half of its share at most.
 const KEPT_UNITS: u32 = 8;
