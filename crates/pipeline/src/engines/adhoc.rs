@@ -218,7 +218,8 @@ impl<S: Symbols + ?Sized> Engine<S> for AdHoc {
     }
 
     fn account(&self) -> Account {
-        let tried = (self.told > 0).then(|| format!("{} that order others named", count(self.told as u64, "variable")));
+        let tried =
+            (self.told > 0).then(|| format!("{} named, the races on which order others", count(self.told as u64, "variable")));
         Account { tried, ..Account::default() }
     }
 }

@@ -136,6 +136,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         let number = self.run.recordings.len() as u32;
         let folder = self.job.store.recording(number);
         remove(&folder)?;
+        // However little of it was read: that it failed is new.
+        let crashed = matches!(recorded.exit, ProgramExit::Signal { .. });
         std::fs::rename(session, &folder).map_err(PipelineError::io("move", session))?;
         let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         self.run.recordings.push(RecordedRun { folder: folder_name, ..recorded });
@@ -146,7 +148,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
                 false
             }
         };
-        if is_new {
+        if is_new || crashed {
             self.job.store.write_run(self.run)?;
             self.settle()?;
         } else {
@@ -154,7 +156,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             self.run.recordings.pop();
             remove(&folder)?;
         }
-        Ok(is_new)
+        Ok(is_new || crashed)
     }
 
     /// Whether what was executed was not all kept, or not all looked at.

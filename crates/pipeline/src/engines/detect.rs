@@ -205,8 +205,11 @@ impl<S: Symbols + ?Sized> Engine<S> for Detect {
 
     fn account(&self) -> Account {
         let tried = (self.detections > 0).then(|| {
-            let places = count(self.races.len() as u64, "pair");
             let times = count(u64::from(self.detections), "execution");
+            if self.races.is_empty() && self.recordings == 0 {
+                return format!("nothing seen by the online detector in {times}");
+            }
+            let places = count(self.races.len() as u64, "pair");
             let recorded = count(u64::from(self.recordings), "recording");
             format!("{places} of racing places seen by the online detector in {times}, and {recorded} of such places alone")
         });
