@@ -210,6 +210,7 @@ pub fn say_what_is_added(language: Language, arguments: &[OsString]) {
         let text = format!(
             "rashomon {name}: calls {}, or what {variable} names, and adds\n  \
              to compile: -fsanitize=thread -fno-omit-frame-pointer, and -g unless the call has a -g of its own\n  \
+             to assemble (gcc): rdtsc and rdtscp ask the runtime, and -pipe is left out\n  \
              to link:    the runtime in the place of ThreadSanitizer's, and a build-id\n\
              --deep         compile with clang 19 and the plugin for it, which tells of wait loops and of dependences\n\
              --deep=loops   of wait loops alone\n\

@@ -6,7 +6,7 @@
 //! word have no such places; neither have semaphores, which may be destroyed once a wait has returned. [`MOST`] are told of a
 //! recording.
 
-use crate::analyse::modules::seen;
+use crate::analyse::modules::is_own;
 use rashomon_event::{
     AccessClass, Address, Deadline, Event, EventIndex, EventKind, ObjectId, ObjectKind, OtherOp, SiteId, ThreadId, Trace,
 };
@@ -107,8 +107,8 @@ fn edges_of(loaded: &LoadedTrace, objects: &FxHashMap<Address, Address>, deadlin
 /// The first access of each thread to a block that another one allocated and has not touched until then, and the block's first
 /// address.
 fn given_untouched(trace: &Trace, deadline: Deadline) -> FxHashMap<EventIndex, Address> {
-    let seen = seen(trace);
-    let is_seen = |event: &Event| trace.site(event.site).module.is_some_and(|module| seen.get(module as usize) == Some(&true));
+    let own: Vec<bool> = trace.modules.iter().map(is_own).collect();
+    let is_seen = |event: &Event| trace.site(event.site).module.is_some_and(|module| own.get(module as usize) == Some(&true));
     let mut touched = vec![false; trace.objects.len()];
     let mut first: FxHashSet<(ObjectId, ThreadId)> = FxHashSet::default();
     let mut given = FxHashMap::default();

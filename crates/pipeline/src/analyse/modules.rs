@@ -8,7 +8,7 @@ use crate::findings::assembly::Assembly;
 use crate::findings::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_abi::unserved;
-use rashomon_event::{Finding, Trace, path_of};
+use rashomon_event::{Finding, ModuleInfo, Trace, path_of};
 use rashomon_trace::LoadedTrace;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -93,8 +93,7 @@ impl Unseen {
 
 /// Where instrumented code asks the processor for its counter or random numbers, in words. `None`: nowhere.
 pub(crate) fn asks_processor(trace: &Trace) -> Option<String> {
-    let own = trace.modules.iter().filter(|module| !is_modelled(&module.path) && is_instrumented(&path_of(&module.path)));
-    let asks = own.filter_map(|module| {
+    let asks = trace.modules.iter().filter(|module| is_own(module)).filter_map(|module| {
         let functions = Assembly::of(&path_of(&module.path)).asks_processor?;
         Some(format!("{}: {functions}", file_name(&module.path)))
     });
@@ -102,9 +101,9 @@ pub(crate) fn asks_processor(trace: &Trace) -> Option<String> {
     (!asks.is_empty()).then(|| asks.into_iter().collect::<Vec<_>>().join("; "))
 }
 
-/// Of each module, whether it is the program's own code, all of which is seen.
-pub(crate) fn seen(trace: &Trace) -> Vec<bool> {
-    trace.modules.iter().map(|module| !is_modelled(&module.path) && is_instrumented(&path_of(&module.path))).collect()
+/// Whether a module's code is instrumented, and so seen.
+pub(crate) fn is_own(module: &ModuleInfo) -> bool {
+    !is_modelled(&module.path) && is_instrumented(&path_of(&module.path))
 }
 
 /// The distinct paths of modules, and what is asked of each.
