@@ -1,11 +1,10 @@
 //! `rashomon cc` and `rashomon c++`: the real compiler, with what a recordable program needs added.
 //!
-//! | step | gcc | clang |
-//! |---|---|---|
-//! | compile | `-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan`, `-g` unless some `-g` is there | the same but for `-Wno-tsan`, and reads are told also where a write of the same place follows |
-//! | assemble | `rdtsc` and `rdtscp` call the runtime; `-pipe` is left out | nothing |
-//! | link a program | our archive in the place of libtsan's (`-static-libtsan -B`) | our archive, no runtime of its own |
-//! | link a shared library | no runtime: the program has it | the same |
+//! - To compile: `-fsanitize=thread -fno-omit-frame-pointer`, and `-g` unless some `-g` is there; for gcc also `-Wno-tsan`; from
+//!   clang, that reads are told also where a write of the same place follows.
+//! - To assemble, with gcc: `rdtsc` and `rdtscp` call the runtime; `-pipe` is left out.
+//! - To link a program: our archive; for gcc in the place of libtsan (`-static-libtsan -B`), for clang no runtime of its own.
+//! - To link a shared library: no runtime, as the program has it.
 //!
 //! A program exports the runtime's names, so that shared libraries and plugins bind to the runtime in it. Calls that
 //! neither compile nor link (`--version`, `-E`, `-M`, …) are passed on as they are: configure scripts and build systems see the
