@@ -53,11 +53,15 @@ impl Pairs {
         &mut self.touched[unit.index()]
     }
 
-    /// Adds a unit's accesses to a set's history; what is to be asked if they are new.
-    fn add(&mut self, world: &mut World, set: SetId, access: Access) -> Question {
+    /// Adds a unit's accesses to a set's history; what is to be asked then. Nothing is, of a set that is known to be racy: it
+    /// stays so, whatever it merges with, and its history stays what showed it.
+    fn add(&mut self, world: &mut World, set: SetId, access: Access) -> Option<Question> {
         let set = world.sets.find(set);
-        let unit = world.units.find(access.unit);
         let history = self.histories.get_mut(set);
+        if history.racy {
+            return None;
+        }
+        let unit = world.units.find(access.unit);
         if world.note(&mut history.entries, access) {
             if history.entries.len() > world.options.limits.units_of_set {
                 let mut entries = std::mem::take(&mut history.entries);
@@ -73,7 +77,7 @@ impl Pairs {
                 }
             }
         }
-        Question::Unit(unit, set)
+        Some(Question::Unit(unit, set))
     }
 
     fn ask_about(&mut self, unit: UnitId) {
@@ -97,7 +101,7 @@ impl Pairs {
             Change::Accessed { location, access, .. } | Change::Exposed { location, access } => {
                 let set = world.memory.get(location).set;
                 let question = self.add(world, set, access);
-                self.questions.push(question);
+                self.questions.extend(question);
             }
             Change::Extended { unit } => {
                 let unit = world.units.find(unit);
@@ -117,9 +121,12 @@ impl Pairs {
             Change::SetsMerged { from, into } => {
                 let gone = self.histories.take(from);
                 let history = self.histories.get_mut(into);
-                let news = !gone.entries.is_empty() && !history.entries.is_empty();
-                history.racy |= gone.racy;
                 history.stale |= gone.stale;
+                if gone.racy && !history.racy {
+                    (history.racy, history.entries) = (true, gone.entries);
+                    return;
+                }
+                let news = !gone.entries.is_empty() && !history.entries.is_empty();
                 for access in gone.entries {
                     self.add(world, into, access);
                 }
