@@ -207,19 +207,6 @@ nothing! {
     __sanitizer_cov_reset
 }
 
-/// The access hooks of any length with the site as an argument.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_read_range_pc(address: u64, bytes: u64, site: u64) {
-    // SAFETY: as the hook itself.
-    unsafe { hooks::access_range(address, bytes, site, AccessClass::Read as u64) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __tsan_write_range_pc(address: u64, bytes: u64, site: u64) {
-    // SAFETY: as the hook itself.
-    unsafe { hooks::access_range(address, bytes, site, AccessClass::Write as u64) }
-}
-
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_testonly_shadow_stack_current_size() -> u64 {
     let block = hot();

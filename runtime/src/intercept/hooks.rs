@@ -19,7 +19,7 @@ use crate::serial::visible;
 use crate::system::glibc;
 use crate::system::loader;
 use crate::system::thread::Runtime;
-use crate::system::tls::{self, hot};
+use crate::system::tls::{self, caller, hot};
 use core::arch::naked_asm;
 use rashomon_abi::record::{AccessClass, SITE_BIAS, access_kind, access_of_kind};
 
@@ -382,19 +382,36 @@ unsafe fn range(address: u64, bytes: u64, site: u64, class: u64, function: u64) 
     }
 }
 
-macro_rules! access_hooks_with_site {
-    ($($name:ident $class:ident $log2:literal;)*) => { $(
-        /// The same with the site as an argument.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(address: u64, site: u64) {
-            // SAFETY: as the hook itself.
-            unsafe { access_range(address, 1 << $log2, site, $class as u64) }
-        }
-    )* };
+/// The access hooks with the site as an argument.
+unsafe extern "C" fn access_from<const CLASS: u64, const LOG2: u64>(address: u64, site: u64) {
+    // SAFETY: as the hook itself.
+    unsafe { access_range(address, 1 << LOG2, code_at(site), CLASS) }
 }
 
-access_hooks_with_site! {
-    __tsan_read1_pc READ 0; __tsan_read2_pc READ 1; __tsan_read4_pc READ 2; __tsan_read8_pc READ 3; __tsan_read16_pc READ 4;
-    __tsan_write1_pc WRITE 0; __tsan_write2_pc WRITE 1; __tsan_write4_pc WRITE 2; __tsan_write8_pc WRITE 3;
-    __tsan_write16_pc WRITE 4;
+/// Those of any length.
+unsafe extern "C" fn access_range_from<const CLASS: u64>(address: u64, bytes: u64, site: u64) {
+    // SAFETY: as the hook itself.
+    unsafe { access_range(address, bytes, code_at(site), CLASS) }
+}
+
+/// A site that is given. A virtual machine's may be a number that only the program has a name for (`kExternalPCBit`): online
+/// detection asks the program, while a recording has the code that gave the number.
+fn code_at(site: u64) -> u64 {
+    if detect::on() || is_code(site) { site } else { caller() }
+}
+
+/// Whether a number can be an address of the program's.
+pub fn is_code(site: u64) -> bool {
+    (1..1 << 47).contains(&site)
+}
+
+const R: u64 = READ as u64;
+const W: u64 = WRITE as u64;
+
+interpose! {
+    __tsan_read1_pc => access_from::<R, 0>; __tsan_read2_pc => access_from::<R, 1>; __tsan_read4_pc => access_from::<R, 2>;
+    __tsan_read8_pc => access_from::<R, 3>; __tsan_read16_pc => access_from::<R, 4>;
+    __tsan_write1_pc => access_from::<W, 0>; __tsan_write2_pc => access_from::<W, 1>; __tsan_write4_pc => access_from::<W, 2>;
+    __tsan_write8_pc => access_from::<W, 3>; __tsan_write16_pc => access_from::<W, 4>;
+    __tsan_read_range_pc => access_range_from::<R>; __tsan_write_range_pc => access_range_from::<W>;
 }
