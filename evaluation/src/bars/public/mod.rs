@@ -2,6 +2,7 @@
 //! run of clang's ThreadSanitizer reports.
 
 pub mod corpus;
+mod make;
 mod places;
 pub mod run;
 
@@ -77,9 +78,7 @@ pub fn run(options: &Options) -> Result<bool> {
     if programs.is_empty() {
         bail!("no program's name contains that");
     }
-    if programs.iter().any(|program| program.libraries.iter().any(|library| library.starts_with("-lgtest"))) {
-        debian::provide(&[("libgtest-dev", Path::new("/usr/include/gtest/gtest.h").is_file())])?;
-    }
+    corpus::provide(&programs)?;
     let jobs = jobs(options.jobs);
     let built = in_parallel(&programs, jobs, "built", |number, program| tools.build(number, program))?;
     let mut not_built = BTreeMap::new();

@@ -1,6 +1,7 @@
 //! One program, built once and linked with both runtimes; each of its cases run under both.
 
 use super::corpus::{Program, googletest_cases};
+use super::make::{self, Compiler};
 use super::places::{self, Finding, Pair};
 use crate::common::races;
 use anyhow::Context as _;
@@ -64,6 +65,11 @@ impl Tools {
     /// The first line of the compiler's complaint, if it does not build.
     pub fn build(&self, number: usize, program: &Program) -> std::result::Result<Binaries, String> {
         let folder = self.scratch.join(format!("build-{number}"));
+        if let Some(place) = &program.make {
+            let by = |compiler, name| make::make(self, program, place, &folder.join(name), compiler);
+            let (sanitizer, ours) = (by(Compiler::Sanitizer, "sanitizer")?, by(Compiler::Ours, "ours")?);
+            return Ok(Binaries { sanitizer, ours });
+        }
         let objects = self.compile(program, &folder, &["-fsanitize=thread"])?;
         let (compiler, wrapper, variable) = match program.is_cxx() {
             true => ("clang++-19", "c++", "RASHOMON_CXX"),
@@ -82,6 +88,9 @@ impl Tools {
     /// The same without instrumentation, for Valgrind: that of Debian 12 gives up on what clang 19 writes of DWARF 5.
     pub fn build_native(&self, number: usize, program: &Program) -> std::result::Result<PathBuf, String> {
         let folder = self.scratch.join(format!("native-{number}"));
+        if let Some(place) = &program.make {
+            return make::make(self, program, place, &folder, Compiler::Native);
+        }
         let objects = self.compile(program, &folder, &["-gdwarf-4"])?;
         let binary = folder.join("native");
         let mut link = Command::new(if program.is_cxx() { "clang++-19" } else { "clang-19" });

@@ -117,6 +117,7 @@ pub fn run(folder: &Path, options: &Options) -> Result<bool> {
     if programs.is_empty() {
         bail!("no program's name contains that");
     }
+    corpus::provide(&programs)?;
     let build = |number: usize, program: &Program| Ok((tools.build(number, program)?, tools.build_native(number, program).ok()));
     let built: Vec<Result<(Binaries, Option<PathBuf>), String>> = in_parallel(&programs, jobs(options.jobs), "built", build)?;
     let mut not_built = BTreeMap::new();
