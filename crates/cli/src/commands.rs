@@ -222,10 +222,7 @@ pub fn settings_for(
     base_time_nanoseconds: u64,
     output: Output,
 ) -> Result<Settings> {
-    let input = match &run.stdin {
-        Some(path) => Input::File(std::path::absolute(path)?),
-        None => Input::Inherit,
-    };
+    let input = run.input()?.map_or(Input::Inherit, Input::File);
     Ok(Settings {
         record: RecordSettings {
             scheduling: run.policy.unwrap_or(USUAL_POLICY),

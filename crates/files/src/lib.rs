@@ -9,7 +9,7 @@ mod folder;
 mod open;
 
 pub use folder::{Entry, Folder, Kind};
-pub use open::{Links, end_of_data, open, open_input, read, read_from};
+pub use open::{Links, end_of_data, open, open_input, own_input, read, read_from};
 
 /// Letters and digits for a name that nobody can foresee.
 pub fn unforeseeable() -> std::io::Result<String> {

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{Error, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a link at the end of a path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,20 @@ pub fn open_input(path: &Path) -> Result<File, Error> {
         }
         _ => Err(Error::other("it is no file that every execution could read")),
     }
+}
+
+/// The regular file that is this process's standard input, by a name under which whoever comes later finds it too. Of a file of
+/// which something has been read already, whoever opens it would read something else: `None`.
+pub fn own_input() -> Option<PathBuf> {
+    let given = std::io::stdin();
+    let status = fstat(&given).ok()?;
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || seek(&given, SeekFrom::Current(0)) != Ok(0) {
+        return None;
+    }
+    let path = std::fs::read_link("/proc/self/fd/0").ok()?;
+    // Its name may be another file's by now, or nobody's.
+    let found = fstat(open_input(&path).ok()?).ok()?;
+    ((found.st_dev, found.st_ino) == (status.st_dev, status.st_ino)).then_some(path)
 }
 
 /// The bytes of a regular file, at most so many.

@@ -37,7 +37,8 @@ pub struct RunOptions {
     /// with an extension module.
     #[arg(long, help_heading = "Recording")]
     pub preload: bool,
-    /// Standard input of every execution. Default: the first execution has this command's, all others have none.
+    /// Standard input of every execution. Default: this command's if that is a file, from its beginning; else the first execution
+    /// has it, and all others have none.
     #[arg(long, value_name = "FILE")]
     pub stdin: Option<PathBuf>,
     /// Seconds after which a recorded execution is ended; 0: never.
@@ -57,6 +58,16 @@ pub struct RunOptions {
     /// The folder of the new store. Default: .rashomon/N-PROG.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+impl RunOptions {
+    /// The file that is every execution's standard input.
+    pub fn input(&self) -> std::io::Result<Option<PathBuf>> {
+        match &self.stdin {
+            Some(path) => std::path::absolute(path).map(Some),
+            None => Ok(rashomon_files::own_input()),
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -110,7 +110,7 @@ fn run_record(
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let directory = std::env::current_dir().context("cannot tell the working directory")?;
     let text = |text: &OsString| ShellText::from(text.as_os_str());
-    let input = options.stdin.as_deref().map(std::path::absolute).transpose()?;
+    let input = options.input()?;
     Ok(RunRecord {
         format: RUN_FORMAT.into(),
         version: RUN_VERSION,

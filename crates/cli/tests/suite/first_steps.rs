@@ -1,6 +1,6 @@
 //! What people do wrong the first time: each says what to do instead, and ends with the right exit code.
 
-use crate::support::place::{Place, RACE, is_installed};
+use crate::support::place::{Place, RACE, is_installed, statuses};
 
 #[test]
 fn only_linking_with_the_wrapper_is_said() {
@@ -232,6 +232,30 @@ fn external_input_is_named() {
         place.run(place.command("sh", &["-c", &format!("cat input | {} check -- ./reads", env!("CARGO_BIN_EXE_rashomon"))]));
     let said = "note: external input from a pipe (descriptor 0, standard input), to main (reads.c:4):";
     assert!(shell.err.lines().any(|line| line.starts_with(said)), "{shell}");
+}
+
+/// Which every execution has to read.
+#[test]
+fn a_file_is_the_input_of_every_execution() {
+    let place = Place::new();
+    let asks = RACE_FREE.replace("int main(void) {", "int main(void) {\n    if (getchar() != 'y') return 0;");
+    let racy = asks.replace("pthread_mutex_lock(&lock);", "").replace("pthread_mutex_unlock(&lock);", "");
+    place.compile("asks", &format!("#include <stdio.h>\n{racy}"));
+    place.write("input", "y");
+    let checked = |input: &str, options: &str| {
+        let tool = env!("CARGO_BIN_EXE_rashomon");
+        place.run(place.command("sh", &["-c", &format!("{tool} check --quiet {options} -- ./asks {input}")]))
+    };
+    checked("< input", "--output file --json report.json").expect(66, &["PROVEN: 1 data race"]);
+    let id = statuses(&place.json("report.json"))[0].0.clone();
+    place.rashomon(&["replay", "--store", "file", &id]).expect(0, &[]);
+    // Whose beginning is no longer to be had, or of which others would read another.
+    let again = |command: &str| {
+        let tool = env!("CARGO_BIN_EXE_rashomon");
+        place.run(place.command("sh", &["-c", &format!("{command} {tool} check --quiet --output other -- ./asks; }} < input")]))
+    };
+    again("{ cat > begun;").expect(0, &["no bug was made to happen"]);
+    assert!(place.json("other/run.json")["input"].is_null());
 }
 
 const RACE_FREE: &str = "\

@@ -72,7 +72,8 @@ pub fn prepare_from(ui: Ui, options: &mut RunOptions, (path, from): (&Path, &Fro
 fn take_over(options: &mut RunOptions, stored: &RunRecord) {
     options.aslr = if stored.randomise_addresses { Switch::On } else { Switch::Off };
     options.before_each = options.before_each.take().or_else(|| stored.before_each.as_ref().map(OsString::from));
-    options.stdin = options.stdin.take().or_else(|| stored.input.as_ref().map(|input| input.to_path()));
+    options.stdin =
+        options.stdin.take().or_else(rashomon_files::own_input).or_else(|| stored.input.as_ref().map(|input| input.to_path()));
     options.trace_limit = stored.trace_limit >> 20;
     options.processes = stored.processes;
     options.preload |= stored.environment.iter().any(|(name, _)| OsString::from(name) == runtime::PRELOAD);

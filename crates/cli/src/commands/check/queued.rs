@@ -39,7 +39,8 @@ const LARGEST: u64 = 1 << 31;
 /// Options of `check` that are not for units.
 const KEPT_BACK: [&str; 2] = ["output", "shard"];
 /// Options whose values are files that a unit needs.
-const FILES: [&str; 2] = ["stdin", "correlated"];
+const FILES: [&str; 2] = [INPUT, "correlated"];
+const INPUT: &str = "stdin";
 /// Options of `record` that the first recording does without: it is one, and its time is a part of the budget.
 const NOT_OF_RECORDING: [&str; 2] = ["recordings", "timeout"];
 /// Between two lines of progress.
@@ -299,7 +300,11 @@ fn options_of_unit(shipped: &mut Shipped, files: &mut Vec<ShippedFile>) -> Resul
     let mut words = Vec::new();
     for argument in of_unit.get_arguments() {
         let Some(long) = argument.get_long().filter(|long| !KEPT_BACK.contains(long)) else { continue };
-        for value in said(argument, given) {
+        let mut values = said(argument, given);
+        if values.is_empty() && long == INPUT {
+            values.extend(rashomon_files::own_input().map(|path| Some(path.into())));
+        }
+        for value in values {
             let word = match value {
                 None => format!("--{long}"),
                 Some(value) if FILES.contains(&long) => {
