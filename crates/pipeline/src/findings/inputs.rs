@@ -14,7 +14,11 @@ pub(crate) fn input_words<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S
     let known = Frame::best_known(&stack).filter(|frame| frame.function.is_some());
     let place = known.map_or_else(String::new, |frame| format!(", to {}", place_words(frame)));
     let what = origin(&input);
-    Some(format!("external input{what}{place}: a re-execution in which it differs may leave its schedule from there on"))
+    let advice = match input.file {
+        Some(file) if file.descriptor == 0 && input.source != sync_source::SIGNAL => "; with `--stdin FILE` all read the same",
+        _ => "",
+    };
+    Some(format!("external input{what}{place}: a re-execution in which it differs may leave its schedule from there on{advice}"))
 }
 
 fn origin(input: &InputRecord) -> String {
