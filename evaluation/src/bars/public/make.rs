@@ -60,9 +60,10 @@ pub fn make(tools: &Tools, program: &Program, folder: &Path, place: &Path, compi
 fn programs(copy: &Path, original: &Path) -> io::Result<Vec<PathBuf>> {
     let mut made = Vec::new();
     for entry in fs::read_dir(copy)? {
-        let (path, kind) = { entry.map(|entry| (entry.path(), entry.file_type()))? };
-        let is_new = path.file_name().is_some_and(|name| !original.join(name).exists());
-        if kind?.is_file() && is_new && path.metadata()?.permissions().mode() & 0o111 != 0 && fs::read(&path)?.starts_with(ELF) {
+        let entry = entry?;
+        let path = entry.path();
+        let is_program = entry.file_type()?.is_file() && entry.metadata()?.permissions().mode() & 0o111 != 0;
+        if is_program && !original.join(entry.file_name()).exists() && fs::read(&path)?.starts_with(ELF) {
             made.push(path);
         }
     }
