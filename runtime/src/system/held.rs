@@ -13,6 +13,14 @@ pub struct Held {
     pub since: u64,
 }
 
+/// A lock of a virtual machine's, as its thread holds it.
+#[derive(Clone, Copy)]
+pub struct MachineLock {
+    pub lock: u64,
+    pub shared: bool,
+    pub times: u32,
+}
+
 /// Changed by its thread and, in serial mode, by the holder of the turn while that stands still. Others may ask where it lies.
 pub struct HeldLocks {
     items: AtomicPtr<Held>,

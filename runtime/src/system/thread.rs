@@ -2,7 +2,7 @@
 
 pub use crate::system::guard::Runtime;
 use crate::system::guarded::Guarded;
-pub use crate::system::held::{Held, HeldLocks};
+pub use crate::system::held::{Held, HeldLocks, MachineLock};
 use crate::system::memory::{List, Map};
 use crate::system::registered::Registered;
 use crate::system::shared::{Extent, Shared};
@@ -158,6 +158,8 @@ pub struct Thread {
     pub random_words: Cell<u64>,
     /// Once controls whose routine this thread runs.
     pub once: Guarded<List<u64>>,
+    /// What a virtual machine has said of its locks, unless detection keeps that.
+    pub machine_locks: Guarded<List<MachineLock>>,
     /// The schedule's turn in which it was evicted.
     pub evicted_turn: Cell<u32>,
     pub key_rounds: Cell<u32>,
@@ -216,6 +218,7 @@ pub unsafe fn clear_record(over: &'static Thread) {
     handles::give_up(over);
     over.held.clear_and_free();
     over.once.with(List::clear_and_free);
+    over.machine_locks.with(List::clear_and_free);
     // SAFETY: by the contract; all of it is cells or atomic. Who looks meanwhile sees a thread of which nothing is known.
     unsafe { core::ptr::from_ref(over).cast_mut().write_bytes(0, 1) };
 }
