@@ -1,8 +1,8 @@
 //! What a Java virtual machine tells of its heap and locks (`__tsan_java_*`): objects that it allocates, moves and frees by
 //! itself in memory that is one block to everybody else.
 //!
-//! When recording, only what orders is recorded ([`super::annotations`]). Locks do not count then, as what they are made of is seen,
-//! but how often they are held, which the machine asks for.
+//! When recording, only what orders is recorded ([`super::annotations`]). Locks do not count then, as what they are made of is
+//! seen, but how often they are held, which the machine asks for.
 
 use crate::detect::locks::{self, Taking, flag};
 use crate::detect::{self, blocks, java, leaks, memory, objects};
