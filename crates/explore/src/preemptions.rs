@@ -35,6 +35,9 @@ use rashomon_event::counted;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
+/// Of longer executions it is not asked whether what they come to is known: to order one may take the square of its length, as
+/// where a thread leaves alone what another one touches all the time.
+const LONGEST_COMPARED: usize = 1 << 14;
 /// Decisions of all lists that wait to be tried.
 const MAX_PLANNED: usize = 1 << 26;
 /// States that are remembered; further ones are tried whenever they are reached.
@@ -176,7 +179,8 @@ impl Search for PreemptionBounding {
         }
         let decisions = log.decisions();
         let mut changes = 0;
-        let states = if self.states.is_some() && !self.sleeps { Order::of(log).states() } else { Vec::new() };
+        let compares = self.states.is_some() && !self.sleeps && log.steps.len() <= LONGEST_COMPARED;
+        let states = if compares { Order::of(log).states() } else { Vec::new() };
         for (at, step) in log.steps.iter().enumerate().skip(plan.decisions.len()) {
             let ran = at.checked_sub(1).map(|before| log.steps[before].thread);
             let (ran, paid) = if self.most == UNBOUNDED { (None, 0) } else { (ran, given.cost) };
