@@ -243,19 +243,15 @@ fn a_file_is_the_input_of_every_execution() {
     let racy = asks.replace("pthread_mutex_lock(&lock);", "").replace("pthread_mutex_unlock(&lock);", "");
     place.compile("asks", &format!("#include <stdio.h>\n{racy}"));
     place.write("input", "y");
-    let checked = |input: &str, options: &str| {
-        let tool = env!("CARGO_BIN_EXE_rashomon");
-        place.run(place.command("sh", &["-c", &format!("{tool} check --quiet {options} -- ./asks {input}")]))
-    };
-    checked("< input", "--output file --json report.json").expect(66, &["PROVEN: 1 data race"]);
+    let tool = env!("CARGO_BIN_EXE_rashomon");
+    let shell = |line: String| place.run(place.command("sh", &["-c", &line]));
+    shell(format!("{tool} check --quiet --output file --json report.json -- ./asks < input"))
+        .expect(66, &["PROVEN: 1 data race"]);
     let id = statuses(&place.json("report.json"))[0].0.clone();
     place.rashomon(&["replay", "--store", "file", &id]).expect(0, &[]);
-    // Whose beginning is no longer to be had, or of which others would read another.
-    let again = |command: &str| {
-        let tool = env!("CARGO_BIN_EXE_rashomon");
-        place.run(place.command("sh", &["-c", &format!("{command} {tool} check --quiet --output other -- ./asks; }} < input")]))
-    };
-    again("{ cat > begun;").expect(0, &["no bug was made to happen"]);
+    // Something has been read of it: whoever opened it would read that, too.
+    shell(format!("{{ cat > begun; {tool} check --quiet --output other -- ./asks; }} < input"))
+        .expect(0, &["no bug was made to happen"]);
     assert!(place.json("other/run.json")["input"].is_null());
 }
 
