@@ -6,13 +6,13 @@
 
 use crate::log::{Log, Pending};
 use rashomon_abi::exploration::Operation;
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{AccessClass, Op};
 use rustc_hash::FxHashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 const GRANULE: u64 = 8;
 
-/// Objects of an operation, as keys.
+/// Objects of an operation, as keys. Two accesses that depend on each other do so in a key of both: see [`part`].
 pub(crate) fn keys(operation: &Operation) -> Vec<u64> {
     if operation.class != 0 {
         let first = operation.object / GRANULE;
@@ -26,6 +26,18 @@ pub(crate) fn keys(operation: &Operation) -> Vec<u64> {
         .filter(|&object| object != 0 && object != rashomon_abi::exploration::NO_WAIT)
         .map(|object| object | 1 << 63)
         .collect()
+}
+
+/// What an operation does under one of its keys: of an access its bytes there, and whether it writes them. So there are few
+/// different ones under a key, however often it is met.
+fn part(operation: &Operation, key: u64) -> Operation {
+    if operation.class == 0 {
+        return *operation;
+    }
+    let start = operation.object.max(key * GRANULE);
+    let end = operation.object.saturating_add(operation.bytes.max(1)).min((key + 1).saturating_mul(GRANULE));
+    let class = if operation.writes() { AccessClass::Write } else { AccessClass::Read };
+    Operation { object: start, bytes: end - start, class: class as u64, ..Operation::default() }
 }
 
 /// Whether what it depends on is not known: it concerns something outside, such as files, and names no object.
@@ -56,14 +68,21 @@ pub fn may_be_co_enabled(one: &Operation, other: &Operation) -> bool {
     }
 }
 
-/// The order of one execution.
+/// The steps of one thread that do the same under one key, in their order.
+struct Occurrences {
+    thread: u32,
+    part: Operation,
+    steps: Vec<u32>,
+}
+
+/// The order of one execution. Time and space: steps times threads.
 pub struct Order<'a> {
     log: &'a Log,
-    /// `clocks[i][t]`: steps of thread t, counted by index + 1 of the last, that are before or equal step i.
-    clocks: Vec<Vec<u32>>,
-    /// What each thread knew before the operation of a step.
-    knew: Vec<Vec<u32>>,
-    by_key: FxHashMap<u64, Vec<u32>>,
+    /// By step and thread: steps of that thread, counted by index + 1 of the last, that are before or equal to the step.
+    clocks: Vec<u32>,
+    /// By step: the one before it of its thread.
+    previous: Vec<Option<u32>>,
+    by_key: FxHashMap<u64, Vec<Occurrences>>,
     threads: usize,
 }
 
@@ -76,47 +95,71 @@ fn join(clock: &mut [u32], other: &[u32]) {
 impl<'a> Order<'a> {
     pub fn of(log: &'a Log) -> Self {
         let threads = log.threads.len();
-        let mut order =
-            Self { log, clocks: Vec::with_capacity(log.steps.len()), knew: Vec::new(), by_key: FxHashMap::default(), threads };
-        let mut current: Vec<Option<Vec<u32>>> = vec![None; threads];
-        for (at, step) in log.steps.iter().enumerate() {
+        let mut order = Self {
+            log,
+            clocks: Vec::with_capacity(log.steps.len() * threads),
+            previous: Vec::with_capacity(log.steps.len()),
+            by_key: FxHashMap::default(),
+            threads,
+        };
+        let mut last: Vec<Option<u32>> = vec![None; threads];
+        for (at, step) in (0_u32..).zip(&log.steps) {
             let thread = step.thread as usize;
-            let mut clock = current[thread].take().unwrap_or_else(|| order.at_birth(step.thread));
-            order.knew.push(clock.clone());
+            order.previous.push(last[thread].replace(at));
+            let mut clock = order.known_before(at as usize);
             for key in keys(&step.does.operation) {
-                for earlier in order.latest_of_each(key, at as u32, step.thread, |other| other.depends(&step.does.operation)) {
-                    join(&mut clock, &order.clocks[earlier as usize]);
+                let part = part(&step.does.operation, key);
+                for earlier in order.latest_of_each(key, at, step.thread, |other| other.depends(&part)) {
+                    join(&mut clock, order.clock(earlier as usize));
                 }
-                order.by_key.entry(key).or_default().push(at as u32);
+                order.add(key, step.thread, part, at);
             }
-            clock[thread] = at as u32 + 1;
-            order.clocks.push(clock.clone());
-            current[thread] = Some(clock);
+            clock[thread] = at + 1;
+            order.clocks.extend_from_slice(&clock);
         }
         order
     }
 
+    fn add(&mut self, key: u64, thread: u32, part: Operation, at: u32) {
+        let under = self.by_key.entry(key).or_default();
+        match under.iter_mut().find(|known| known.thread == thread && known.part == part) {
+            Some(known) => known.steps.push(at),
+            None => under.push(Occurrences { thread, part, steps: vec![at] }),
+        }
+    }
+
+    fn clock(&self, at: usize) -> &[u32] {
+        &self.clocks[at * self.threads..][..self.threads]
+    }
+
     fn at_birth(&self, thread: u32) -> Vec<u32> {
         let creation = self.log.threads[thread as usize].and_then(|birth| birth.steps.checked_sub(1));
-        match creation.and_then(|step| self.clocks.get(step)) {
-            Some(clock) => clock.clone(),
+        match creation.filter(|&step| (step + 1) * self.threads <= self.clocks.len()) {
+            Some(step) => self.clock(step).to_vec(),
             None => vec![0; self.threads],
         }
     }
 
-    /// Of each other thread the last step before `before` with that key of which `wanted` holds.
+    /// What the thread of a step knows before it makes it.
+    fn known_before(&self, at: usize) -> Vec<u32> {
+        match self.previous[at] {
+            Some(previous) => self.clock(previous as usize).to_vec(),
+            None => self.at_birth(self.log.steps[at].thread),
+        }
+    }
+
+    /// Of each other thread the last step before `before` with that key of whose part there `wanted` holds.
     fn latest_of_each(&self, key: u64, before: u32, thread: u32, wanted: impl Fn(&Operation) -> bool) -> Vec<u32> {
-        let mut seen: u64 = 1 << thread;
-        let all: u64 = if self.threads >= 64 { u64::MAX } else { (1 << self.threads) - 1 };
-        let mut found = Vec::new();
-        for &earlier in self.by_key.get(&key).map_or(&[][..], Vec::as_slice).iter().rev() {
-            let step = &self.log.steps[earlier as usize];
-            if earlier < before && seen >> step.thread & 1 == 0 && wanted(&step.does.operation) {
-                seen |= 1 << step.thread;
-                found.push(earlier);
-                if seen == all {
-                    break;
-                }
+        let mut found: Vec<u32> = Vec::new();
+        for known in self.by_key.get(&key).map_or(&[][..], Vec::as_slice) {
+            if known.thread == thread || !wanted(&known.part) {
+                continue;
+            }
+            let earlier = known.steps.partition_point(|&step| step < before);
+            let Some(&latest) = earlier.checked_sub(1).map(|last| &known.steps[last]) else { continue };
+            match found.iter_mut().find(|other| self.log.steps[**other as usize].thread == known.thread) {
+                Some(other) => *other = latest.max(*other),
+                None => found.push(latest),
             }
         }
         found
@@ -138,7 +181,7 @@ impl<'a> Order<'a> {
             *count += 1;
             numbers.push(*count);
             let before: Vec<u32> =
-                self.clocks[at].iter().map(|&last| last.checked_sub(1).map_or(0, |last| numbers[last as usize])).collect();
+                self.clock(at).iter().map(|&last| last.checked_sub(1).map_or(0, |last| numbers[last as usize])).collect();
             let hash = |salt: u64| {
                 let mut hasher = DefaultHasher::new();
                 (salt, step.thread, &step.does, &before).hash(&mut hasher);
@@ -153,13 +196,13 @@ impl<'a> Order<'a> {
 
     /// Whether step `first` is before step `second` in every equivalent execution.
     pub fn before(&self, first: usize, second: usize) -> bool {
-        self.clocks[second][self.log.steps[first].thread as usize] > first as u32
+        self.clock(second)[self.log.steps[first].thread as usize] > first as u32
     }
 
     /// Earlier steps, of other threads, that step `at` could have come before.
     pub fn reversible(&self, at: usize) -> Vec<usize> {
         let step = &self.log.steps[at];
-        self.reversible_by(step.thread, &step.does, at, &self.knew[at])
+        self.reversible_by(step.thread, &step.does, at, &self.known_before(at))
     }
 
     /// The same for an operation that was still pending when the execution ended.
@@ -169,10 +212,10 @@ impl<'a> Order<'a> {
     }
 
     fn reversible_by(&self, thread: u32, pending: &Pending, at: usize, knew: &[u32]) -> Vec<usize> {
-        let operation = &pending.operation;
-        let wanted = |other: &Operation| other.depends(operation) && may_be_co_enabled(other, operation);
         let mut found = Vec::new();
-        for key in keys(operation) {
+        for key in keys(&pending.operation) {
+            let part = part(&pending.operation, key);
+            let wanted = |other: &Operation| other.depends(&part) && may_be_co_enabled(other, &part);
             let mut latest = self.latest_of_each(key, at as u32, thread, wanted);
             latest.retain(|&earlier| knew[self.log.steps[earlier as usize].thread as usize] <= earlier);
             let passed = |one: u32| latest.iter().any(|&other| one < other && self.before(one as usize, other as usize));
@@ -219,9 +262,9 @@ impl<'a> Order<'a> {
     /// What a thread knows before it makes its operation: at a step of its own, or behind the last step.
     fn known_at(&self, thread: u32, at: usize) -> Vec<u32> {
         if at < self.log.steps.len() {
-            return self.knew[at].clone();
+            return self.known_before(at);
         }
         let last = self.log.steps.iter().rposition(|step| step.thread == thread);
-        last.map_or_else(|| self.at_birth(thread), |last| self.clocks[last].clone())
+        last.map_or_else(|| self.at_birth(thread), |last| self.clock(last).to_vec())
     }
 }

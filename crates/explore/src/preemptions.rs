@@ -35,9 +35,9 @@ use rashomon_event::counted;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
-/// Of longer executions it is not asked whether what they come to is known: to order one may take the square of its length, as
-/// where a thread leaves alone what another one touches all the time.
-const LONGEST_COMPARED: usize = 1 << 14;
+/// Steps times threads of an execution beyond which it is not asked whether what it comes to is known: to order one takes so many
+/// numbers of four bytes.
+const MOST_COMPARED: usize = 1 << 26;
 /// Decisions of all lists that wait to be tried.
 const MAX_PLANNED: usize = 1 << 26;
 /// States that are remembered; further ones are tried whenever they are reached.
@@ -179,7 +179,7 @@ impl Search for PreemptionBounding {
         }
         let decisions = log.decisions();
         let mut changes = 0;
-        let compares = self.states.is_some() && !self.sleeps && log.steps.len() <= LONGEST_COMPARED;
+        let compares = self.states.is_some() && !self.sleeps && log.steps.len() * log.threads.len() <= MOST_COMPARED;
         let states = if compares { Order::of(log).states() } else { Vec::new() };
         for (at, step) in log.steps.iter().enumerate().skip(plan.decisions.len()) {
             let ran = at.checked_sub(1).map(|before| log.steps[before].thread);
