@@ -88,7 +88,7 @@ proptest! {
     }
 }
 
-/// Where nothing that a thread does depends on another, nobody looks back to the beginning: that took the square of the length.
+/// Where no thread depends on another, nobody looks back to the beginning, which would take the square of the length.
 #[test]
 fn long_executions_without_dependences_are_ordered() {
     let access = |thread, object, class: AccessClass| {
