@@ -67,6 +67,8 @@ struct Found {
     code: List<[u64; 2]>,
     /// Writable segments.
     data: List<[u64; 2]>,
+    /// What of them is read-only once it is loaded.
+    constants: List<[u64; 2]>,
 }
 
 static LOCK: RawLock = RawLock::new();
@@ -89,8 +91,7 @@ pub fn look() {
     if !wanted() {
         return;
     }
-    let mut found =
-        Found { libraries: List::new(), needs: List::new(), slots: List::new(), code: List::new(), data: List::new() };
+    let mut found = Found::NOTHING;
     modules::each(|module| found.look_at(module));
     found.close_needs();
     let all = core::mem::replace(&mut found.libraries, List::new());
@@ -124,6 +125,7 @@ pub fn look() {
     found.slots.free();
     found.needs.free();
     found.data.free();
+    found.constants.free();
 }
 
 /// There are calls that blocks have to be remembered for.
@@ -152,6 +154,15 @@ pub fn forked() {
 }
 
 impl Found {
+    const NOTHING: Self = Self {
+        libraries: List::new(),
+        needs: List::new(),
+        slots: List::new(),
+        code: List::new(),
+        data: List::new(),
+        constants: List::new(),
+    };
+
     fn look_at(&mut self, module: &Module<'_>) {
         let name = modules::base_name(module.path);
         let is_instrumented = module.is_instrumented();
@@ -159,6 +170,7 @@ impl Found {
             return;
         }
         module.segments().filter(|segment| segment.is_writable).for_each(|it| self.data.push([it.start, it.end]));
+        module.constants().into_iter().for_each(|range| self.constants.push(range));
         if is_instrumented {
             return;
         }
@@ -205,7 +217,7 @@ impl Found {
             }
         }
         if reach::is_on() {
-            reach::set_segments(self.data.as_slice());
+            reach::set_segments(self.data.as_slice(), self.constants.as_slice());
         }
         all
     }

@@ -10,6 +10,7 @@ use crate::intercept::gaps::{begin, end};
 use crate::system::sys::{self, syscall};
 use core::arch::naked_asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
+use core::sync::atomic::{AtomicU64, Ordering::*};
 
 const STACK_WORDS: usize = 64;
 const PAGE: usize = 4096;
@@ -43,8 +44,21 @@ pub fn piece(target: u64) -> u64 {
     page as u64 + size_of::<Entry>() as u64
 }
 
+/// Once it is known. A virtual machine's processor takes longer to tell than a system call.
+static WIDEST: AtomicU64 = AtomicU64::new(0);
+
 /// The passage for the vectors that the processor and the kernel let programs use.
 fn widest() -> u64 {
+    let known = WIDEST.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let passage = find_widest();
+    WIDEST.store(passage, Relaxed);
+    passage
+}
+
+fn find_widest() -> u64 {
     const USES_XSAVE: u32 = 1 << 27;
     const AVX512F: u32 = 1 << 16;
     // The vectors' state: 16 bytes, 32 bytes, and the three parts of 64 bytes.

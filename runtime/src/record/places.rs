@@ -37,10 +37,15 @@ const HANDLE: u64 = 4;
 /// Of a handle whose page is noted.
 const LISTED: u64 = 5;
 
+/// Places of the lists that are remembered by their address.
+const RECENT: usize = 256;
+
 /// The number of a place while it is known; 0 is none.
 pub type PlaceId = u32;
 
+/// In one line of the cache: looking for them is what they are for.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 pub struct Place {
     /// First address; of a thread's handle the number of the thread.
     pub start: u64,
@@ -50,6 +55,10 @@ pub struct Place {
     pub is_readable: bool,
     /// Its addresses lead to all of it, wherever in it they point to. Others (windows) begin at the address.
     pub is_whole: bool,
+    /// Nobody can write it.
+    pub is_constant: bool,
+    /// The [state](Places::state) of what there is in which the targets of a constant were told.
+    pub settled: u32,
     /// The search that came here last.
     pub visited: u64,
     /// Under which number it is told in the recording; 0: it is not yet.
@@ -60,7 +69,17 @@ pub struct Place {
 
 impl Place {
     const fn new(start: u64, bytes: u64, is_readable: bool) -> Self {
-        Self { start, bytes, is_readable, is_whole: false, visited: 0, number: 0, targets: [0; 3] }
+        Self {
+            start,
+            bytes,
+            is_readable,
+            is_whole: false,
+            is_constant: false,
+            settled: 0,
+            visited: 0,
+            number: 0,
+            targets: [0; 3],
+        }
     }
 }
 
@@ -90,8 +109,11 @@ pub struct Places {
     has_larger: bool,
     /// Around all places that there ever were.
     extent: Extent,
-    /// Writable segments: start, end.
+    /// Writable segments: start, end; and what of them is read-only once it is loaded.
     segments: List<[u64; 2]>,
+    constants: List<[u64; 2]>,
+    /// Counts changes of segments, and of libraries that are followed as a whole: constants may lead elsewhere.
+    state: u32,
     /// Static data of libraries that is followed as a whole.
     libraries: List<PlaceId>,
     /// Places that are no blocks, by address (of a thread's handle 1 + its number) and kind.
@@ -100,6 +122,9 @@ pub struct Places {
     /// number).
     stacks: List<[u64; 2]>,
     handles: List<[u64; 2]>,
+    /// What was found in the lists lately, by the lowest bits of the address: the address, and its place + 1. Forgotten when the
+    /// lists change.
+    recent: [(u64, u32); RECENT],
 }
 
 impl Places {
@@ -112,10 +137,13 @@ impl Places {
             has_larger: false,
             extent: Extent::NOTHING,
             segments: List::new(),
+            constants: List::new(),
+            state: 1,
             libraries: List::new(),
             others: Map::new(),
             stacks: List::new(),
             handles: List::new(),
+            recent: [(0, 0); RECENT],
         }
     }
 
@@ -224,6 +252,7 @@ impl Places {
         let id = self.add(Place { is_whole: true, ..Place::new(start, bytes, !is_mapping) });
         if is_mapping || bytes > SMALL || !start.is_multiple_of(GRANULE) {
             self.large.push(id);
+            self.forget();
             self.list(start, start.saturating_add(bytes));
         } else {
             self.mark(start, bytes, id);
@@ -235,6 +264,7 @@ impl Places {
         let found = self.block_at(address).0.filter(|&id| self.places.as_slice()[id as usize].start == address);
         let id = found.or_else(|| {
             let at = self.large.as_slice().iter().position(|&id| self.places.as_slice()[id as usize].start == address)?;
+            self.forget();
             Some(self.large.remove(at))
         });
         if let Some(id) = id {
@@ -243,14 +273,27 @@ impl Places {
         }
     }
 
-    /// Writable segments of all modules.
-    pub fn set_segments(&mut self, segments: &[[u64; 2]]) {
+    /// Writable segments of all modules, and constants in them.
+    pub fn set_segments(&mut self, segments: &[[u64; 2]], constants: &[[u64; 2]]) {
         self.segments.truncate(0);
+        self.constants.truncate(0);
         self.libraries.truncate(0);
+        self.forget();
+        self.state += 1;
         for &[start, end] in segments {
             self.segments.push([start, end]);
             self.list(start, end);
         }
+        constants.iter().for_each(|&range| self.constants.push(range));
+    }
+
+    pub const fn state(&self) -> u32 {
+        self.state
+    }
+
+    /// Whether a place is known for good: it is no block.
+    pub fn stays(&mut self, id: PlaceId) -> bool {
+        !self.of(id).is_whole || self.libraries.as_slice().contains(&id)
     }
 
     /// Which threads there are, before a search.
@@ -270,8 +313,16 @@ impl Places {
                 handles += 1;
             }
         }
-        self.stacks.truncate(count);
-        self.handles.truncate(handles);
+        if (self.stacks.len(), self.handles.len()) != (count, handles) {
+            self.stacks.truncate(count);
+            self.handles.truncate(handles);
+            self.forget();
+        }
+    }
+
+    /// Addresses may be found in other lists from now on.
+    fn forget(&mut self) {
+        self.recent.fill((0, 0));
     }
 
     /// Most searches find the threads as the one before did.
@@ -281,6 +332,7 @@ impl Places {
         }
         self.handles.truncate(at);
         self.handles.push(known);
+        self.forget();
         let handle = known[0];
         if core::mem::replace(self.others.entry((handle, LISTED)), 1) == 0 {
             self.list(handle, handle.saturating_add(1));
@@ -293,6 +345,7 @@ impl Places {
         }
         self.stacks.truncate(at);
         self.stacks.push([start, end]);
+        self.forget();
         if start < end {
             self.list(start, end);
         }
@@ -328,6 +381,8 @@ impl Places {
         let id = self.other(OF_LIBRARY, start, place);
         if is_readable && !self.libraries.as_slice().contains(&id) {
             self.libraries.push(id);
+            self.forget();
+            self.state += 1;
         }
         id
     }
@@ -377,9 +432,21 @@ impl Places {
     #[inline]
     pub fn find_within(&mut self, word: u64) -> Option<PlaceId> {
         match self.block_at(word) {
-            (None, listed) if listed || self.has_larger => self.find_other(word),
+            (None, listed) if listed || self.has_larger => self.find_recent(word),
             (block, _) => block,
         }
+    }
+
+    #[inline]
+    fn find_recent(&mut self, word: u64) -> Option<PlaceId> {
+        let at = (word >> 3) as usize % RECENT;
+        let (address, id) = self.recent[at];
+        if address == word {
+            return id.checked_sub(1);
+        }
+        let found = self.find_other(word);
+        self.recent[at] = (word, found.map_or(0, |id| id + 1));
+        found
     }
 
     #[inline(never)]
@@ -394,9 +461,15 @@ impl Places {
         }
         let around = |range: &&[u64; 2]| (range[0]..range[1]).contains(&word);
         let window = |end: u64| Place::new(word, WINDOW.min(end - word), true);
+        let is_constant = |place: &Place| {
+            let within = |range: &[u64; 2]| range[0] <= place.start && place.start + place.bytes <= range[1];
+            self.constants.as_slice().iter().any(within)
+        };
         if let Some(&[_, end]) = self.segments.as_slice().iter().find(around) {
             let whole = self.libraries.as_slice().iter().find(is_around);
-            return Some(whole.copied().unwrap_or_else(|| self.other(IN_MODULE, word, window(end))));
+            let window = window(end);
+            let window = Place { is_constant: is_constant(&window), ..window };
+            return Some(whole.copied().unwrap_or_else(|| self.other(IN_MODULE, word, window)));
         }
         if let Some(&[_, number]) = self.handles.as_slice().iter().find(|handle| handle[0] == word) {
             return Some(self.other(HANDLE, number + 1, Place::new(number, reach::THREAD, false)));

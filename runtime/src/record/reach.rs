@@ -53,8 +53,8 @@ struct State {
     sorted: List<u32>,
     /// What was told of all places, which know their part.
     told_targets: List<u32>,
-    /// The last number that was given to a place.
-    numbers: u32,
+    /// Places by their numbers, less one.
+    numbered: List<PlaceId>,
     /// Numbers of sets by two hashes.
     sets: Map,
     told: usize,
@@ -84,7 +84,7 @@ impl State {
             targets: List::new(),
             sorted: List::new(),
             told_targets: List::new(),
-            numbers: 0,
+            numbered: List::new(),
             sets: Map::new(),
             told: 0,
             together: Map::new(),
@@ -98,14 +98,20 @@ impl State {
     fn reaches(&mut self, id: PlaceId) -> u32 {
         let (searches, place) = (self.searches, self.places.of(id));
         if place.number == 0 {
-            self.numbers += 1;
-            place.number = self.numbers;
+            self.numbered.push(id);
+            place.number = self.numbered.len() as u32;
             place.targets[1] = UNTOLD;
+            place.settled = 0;
         }
-        let (number, is_readable) = (place.number, place.is_readable);
+        let Place { number, is_readable, start, bytes, .. } = *place;
         if core::mem::replace(&mut place.visited, searches) != searches {
             self.readable += usize::from(is_readable);
             self.found.push(id);
+            if is_readable {
+                // Most are small, and are looked at in a moment.
+                prefetch(start);
+                prefetch(start + 64.min(bytes - 1));
+            }
         }
         number
     }
@@ -118,13 +124,14 @@ impl State {
             next += 1;
             self.targets.truncate(0);
             let place = *self.places.of(id);
-            if let Some(&following) = self.found.as_slice().get(next) {
-                prefetch(self.places.of(following).start);
-            }
             if place.is_readable {
                 bytes += place.bytes;
                 if self.readable > MOST || bytes > MOST_BYTES {
                     return false;
+                }
+                if place.settled == self.places.state() {
+                    self.reaches_again(&place);
+                    continue;
                 }
                 // SAFETY: live and readable memory of the program's: what may not be looked into is left out.
                 self.look_into(&place, extent, unsafe { Rest::of(place.start, place.bytes) });
@@ -157,6 +164,25 @@ impl State {
         }
     }
 
+    /// Reaches what a constant was found to lead to.
+    fn reaches_again(&mut self, constant: &Place) {
+        let [at, count, _] = constant.targets;
+        for at in at..at + count {
+            let number = self.told_targets.as_slice()[at as usize];
+            self.reaches(self.numbered.as_slice()[number as usize - 1]);
+        }
+    }
+
+    /// What a constant leads to, and was told, is known for good, unless there are blocks among it.
+    fn settle(&mut self, id: PlaceId) {
+        let Self { places, targets, numbered, .. } = self;
+        if places.of(id).is_constant
+            && targets.as_slice().iter().all(|&number| places.stays(numbered.as_slice()[number as usize - 1]))
+        {
+            places.of(id).settled = places.state();
+        }
+    }
+
     fn makes_room(&mut self, words: usize) -> Result<(), NoRoom> {
         if self.told + words > MOST_TOLD {
             return Err(NoRoom);
@@ -171,7 +197,8 @@ impl State {
         let [at, count, room] = place.targets;
         let is_new = count == UNTOLD;
         let before = if is_new { 0..0 } else { at as usize..(at + count) as usize };
-        if !is_new && self.told_targets.as_slice()[before.clone()] == *self.targets.as_slice() {
+        if !is_new && self.told_targets.as_slice()[before.clone()].iter().eq(self.targets.as_slice()) {
+            self.settle(id);
             return Ok(());
         }
         self.makes_room(self.targets.len() / 2 + 3)?;
@@ -190,6 +217,7 @@ impl State {
             tell_numbers(number, reach::PLACE, &[place.start, place.bytes], now.iter().copied(), tell);
         }
         self.keep_targets(id, [at, self.targets.len() as u32, room]);
+        self.settle(id);
         Ok(())
     }
 
@@ -338,11 +366,11 @@ pub fn is_on() -> bool {
     ON.load(Acquire)
 }
 
-/// Static data of all modules.
-pub fn set_segments(segments: &[[u64; 2]]) {
+/// Static data of all modules, and what of it is read-only.
+pub fn set_segments(segments: &[[u64; 2]], constants: &[[u64; 2]]) {
     let state = &raw mut STATE;
     // SAFETY: guarded by LOCK.
-    LOCK.with(|| unsafe { (*state).places.set_segments(segments) });
+    LOCK.with(|| unsafe { (*state).places.set_segments(segments, constants) });
 }
 
 /// A forked child's only thread goes on with what was known; what it tells is its own.
@@ -353,7 +381,7 @@ pub fn forked() {
     LOCK.with(|| unsafe {
         (*state).sets.clear_and_free();
         (*state).told = 0;
-        (*state).numbers = 0;
+        (*state).numbered.truncate(0);
         (*state).places.all().iter_mut().for_each(|place| place.number = 0);
     });
 }

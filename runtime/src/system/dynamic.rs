@@ -3,6 +3,7 @@
 
 use crate::system::modules::{Module, ProgramHeader, STRINGS, SYMBOLS};
 use core::ffi::{CStr, c_char};
+use core::ops::Range;
 
 const LOADED: u32 = 1;
 const DYNAMIC: u32 = 2;
@@ -90,11 +91,20 @@ impl Module<'_> {
         self.headers.iter().find(|header| header.kind == SEALED)
     }
 
-    /// Whether the loader made the page of a place read-only: it spares the last one where that holds other data, too.
-    fn is_sealed(&self, place: u64) -> bool {
+    /// The pages that the loader made read-only when it had filled them: it spares the last one where that holds other data, too.
+    fn sealed_pages(&self) -> Option<Range<u64>> {
         const PAGE: u64 = 4096;
-        let whole = |it: &ProgramHeader| it.address / PAGE..(it.address + it.memory_size) / PAGE;
-        self.sealed().is_some_and(|it| whole(it).contains(&(place / PAGE)))
+        self.sealed().map(|it| it.address / PAGE * PAGE..(it.address + it.memory_size) / PAGE * PAGE)
+    }
+
+    /// Where they lie: start, end.
+    pub fn constants(&self) -> Option<[u64; 2]> {
+        let pages = self.sealed_pages().filter(|pages| !pages.is_empty())?;
+        Some([self.base + pages.start, self.base + pages.end])
+    }
+
+    fn is_sealed(&self, place: u64) -> bool {
+        self.sealed_pages().is_some_and(|pages| pages.contains(&place))
     }
 
     /// The slots that the loader fills with addresses of functions by their names.
