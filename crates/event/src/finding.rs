@@ -6,7 +6,7 @@ use crate::library::is_source_of_library;
 use crate::provocation::Provocation;
 use crate::schedule::Schedule;
 use crate::timeline::Timeline;
-use crate::verdict::{Trial, Verdict};
+use crate::verdict::{Grade, Trial, Verdict};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -220,6 +220,9 @@ pub struct Finding {
     pub occurrences: u64,
 }
 
+/// How a note begins that names what nobody sees.
+const DOUBT: &str = "what is not seen may have ordered the accesses: ";
+
 impl Finding {
     /// A finding of which no more is known: nothing was executed for its sake, so it is a suspicion.
     pub const fn suspected(kind: FindingKind, evidence: Evidence, id: FindingId) -> Self {
@@ -250,8 +253,19 @@ impl Finding {
         self.verdict.is_proven() && (self.schedule.is_some() || self.provocation.is_some())
     }
 
-    /// Takes over what came of executing the program for it.
+    /// What nobody sees may have ordered what it is about.
+    pub fn doubt<'a>(&mut self, unseen: impl Iterator<Item = &'a str>, libraries: &[String]) {
+        let all: Vec<&str> = unseen.collect();
+        self.notes.retain(|note| !note.starts_with(DOUBT));
+        self.notes.push(format!("{DOUBT}{}", all.join(", ")));
+        self.unseen = libraries.to_vec();
+    }
+
+    /// Takes over what came of executing the program for it. Where both threads stood before their accesses nothing orders these.
     pub fn advance(&mut self, trial: Trial) {
+        if matches!(trial, Trial::Shown { grade: Grade::CoEnabled, .. }) {
+            self.notes.retain(|note| !note.starts_with(DOUBT));
+        }
         self.verdict = std::mem::replace(&mut self.verdict, Verdict::Suspected).advance(trial);
     }
 
@@ -271,6 +285,20 @@ const fn is_zero(number: &usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::Replays;
+
+    #[test]
+    fn nothing_unseen_orders_what_stood_side_by_side() {
+        let id = FindingId::new("race-00000000").expect("an id");
+        let mut finding = Finding::suspected(FindingKind::DataRace, Evidence::Hybrid, id);
+        finding.doubt(["libb.so"].into_iter(), &["libb.so".into()]);
+        finding.notes.push("something else".into());
+        let shown = |grade| Trial::Shown { grade, replays: Replays::default() };
+        finding.advance(shown(Grade::Unordered));
+        assert_eq!(finding.notes, [format!("{DOUBT}libb.so"), "something else".into()]);
+        finding.advance(shown(Grade::CoEnabled));
+        assert_eq!((finding.notes, finding.unseen), (vec!["something else".into()], vec!["libb.so".into()]));
+    }
 
     #[test]
     fn the_users_line_comes_before_those_of_libraries() {

@@ -84,9 +84,7 @@ impl Unseen {
     /// Says of a finding that it may be no race, if anything is unseen.
     pub(crate) fn doubts(&self, finding: &mut Finding) {
         if !self.is_empty() {
-            let all: Vec<&str> = self.all().map(String::as_str).collect();
-            finding.notes.push(format!("what is not seen may have ordered the accesses: {}", all.join(", ")));
-            finding.unseen.clone_from(&self.libraries);
+            finding.doubt(self.all().map(String::as_str), &self.libraries);
         }
     }
 }
