@@ -210,8 +210,11 @@ impl<S: Symbols + ?Sized> Engine<S> for Detect {
                 return format!("nothing seen by the online detector in {times}");
             }
             let places = count(self.races.len() as u64, "pair");
-            let recorded = count(u64::from(self.recordings), "recording");
-            format!("{places} of racing places seen by the online detector in {times}, and {recorded} of such places alone")
+            let seen = format!("{places} of racing places seen by the online detector in {times}");
+            if self.recordings == 0 {
+                return seen;
+            }
+            format!("{seen}, and {} of such places alone", count(u64::from(self.recordings), "recording"))
         });
         Account { tried, ..Account::default() }
     }
