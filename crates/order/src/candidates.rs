@@ -122,7 +122,7 @@ pub fn hybrid_until(trace: &Trace, memory: &SharedMemory, representatives: usize
     let mut order = HappensBefore::new(trace, Model::WEAK);
     let mut locks = LockSets::new(order.threads());
     let mut history = History::new(memory.len());
-    let mut pairs = Pairs::new(trace, representatives);
+    let mut pairs = Pairs::new(trace, representatives).with_others();
     for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
         let plain = matches!(event.kind, EventKind::Access(_));
         let passive = plain && !order.is_kept(index);

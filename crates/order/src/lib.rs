@@ -24,6 +24,6 @@ pub use gaps::kept;
 pub use happens_before::{Edges, HappensBefore, Model, ReleaseSequences, unordered};
 pub use lock_graph::{Dependency, Instance, LockGraph, Pattern, Wish};
 pub use lockset::{Held, LockSetId, LockSets, held_at};
-pub use pairs::SitePair;
+pub use pairs::{OTHERS, SitePair};
 pub use semaphores::initial_counts;
 pub use shared_memory::{GRANULE, SharedMemory};

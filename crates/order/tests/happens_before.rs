@@ -218,6 +218,24 @@ fn unordered_at(text: &str, model: Model) -> bool {
     unordered(&of.trace, of.at("a"), of.at("b"), model)
 }
 
+/// Two threads take turns: what is kept of the two places comes from everywhere in the trace.
+#[test]
+fn further_pairs_are_spread_over_the_trace() {
+    let turns = "a w x; b w x; ".repeat(1000);
+    let mut trace = parse(turns.trim_end_matches("; ")).expect("well-formed").trace;
+    for (number, event) in trace.events.iter_mut().filter(|event| event.access().is_some()).enumerate() {
+        event.site = SiteId(u32::from(number % 2 == 1));
+    }
+    let memory = SharedMemory::new(&trace);
+    let found = hybrid(&trace, &memory, 4);
+    let [pair] = found.as_slice() else { panic!("{found:?}") };
+    assert!(pair.occurrences >= 1000 && pair.pairs.len() == 4, "{pair:?}");
+    let length = trace.events.len() as u32;
+    let of_part = |part: u32| pair.others.iter().filter(|(_, second)| second.0 * 4 / length == part).count();
+    assert!((0..4).all(|part| of_part(part) >= 5), "{pair:?}");
+    assert!(pair.others.len() <= rashomon_order::OTHERS && pair.others.iter().all(|other| !pair.pairs.contains(other)));
+}
+
 #[test]
 fn litmus() {
     let flag = "main w y #a; main st f relaxed; t ld f relaxed; t r y #b";

@@ -1,7 +1,7 @@
 //! What the linear passes over a trace find: pairs of accesses and lock-order patterns that are worth a decision.
 
 use crate::options::Options;
-use crate::predict::{Prediction, Statistics};
+use crate::prediction::{Prediction, Statistics};
 use rashomon_event::{Candidate, CandidateKind, Evidence, SiteId, Trace};
 use rashomon_order::{LockGraph, Model, Pattern, SharedMemory, SitePair, hybrid_until, races_until};
 use std::collections::BTreeSet;

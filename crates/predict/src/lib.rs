@@ -17,6 +17,7 @@ pub mod optimistic;
 pub mod options;
 pub mod ordering;
 pub mod predict;
+pub mod prediction;
 pub mod regroup;
 pub mod reversal;
 pub mod saturate;
@@ -27,4 +28,5 @@ pub mod walk;
 
 pub use engines::Engine;
 pub use options::{Options, Refinement};
-pub use predict::{Prediction, Predictions, Statistics, Wanted, predict, predict_and_ask, predict_each};
+pub use predict::{predict, predict_and_ask, predict_each};
+pub use prediction::{Prediction, Predictions, Statistics, Wanted};

@@ -19,67 +19,12 @@ use crate::deciders::{Decision, Question, Stage, asked, begins_waits, can_decide
 use crate::index::Index;
 use crate::maximal;
 pub use crate::options::Options;
+pub use crate::prediction::{Prediction, Predictions, Statistics, Wanted};
 use crate::share::{Spent, fairly};
 use crate::walk;
 use rashomon_event::{Address, Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
 use rashomon_order::{LockGraph, Pattern, SitePair};
 use std::collections::{BTreeMap, BTreeSet};
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prediction {
-    pub candidate: Candidate,
-    pub witness: Option<Witness>,
-    /// No correct reordering of the trace shows any of the event pairs looked at.
-    pub refuted: bool,
-    /// In the witness some read sees another write than it saw: of the same value, or nothing in it depends on the read.
-    pub by_value: bool,
-}
-
-/// What values of plain accesses could show that the trace does not tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Where the bytes are read and written that candidates depend on.
-    pub sites: BTreeSet<SiteId>,
-    /// Candidates that are refuted unless values show them.
-    pub candidates: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    pub events: usize,
-    pub shared_granules: usize,
-    /// Site pairs.
-    pub happens_before_pairs: usize,
-    pub hybrid_pairs: usize,
-    pub lock_dependencies: usize,
-    pub deadlock_patterns: usize,
-    /// Predictions, by witness.
-    pub causal: usize,
-    /// Of the causal ones, by the least class of reorderings that has them.
-    pub sync_preserving: usize,
-    pub sync_reversal: usize,
-    pub reordered: usize,
-    pub synchronisation: usize,
-    pub without_witness: usize,
-    /// And those that rest on values.
-    pub by_value: usize,
-    /// Predictions of which no causal witness can exist, whatever else they have.
-    pub refuted: usize,
-    /// Refuted candidates that values could show which the trace does not tell.
-    pub values_may_tell: usize,
-    /// Site pairs or patterns beyond the limits of [`Options`].
-    pub not_looked_at: usize,
-    /// Of those, what there was no time for.
-    pub out_of_time: usize,
-    /// There was no time for all of the trace, so that not even the suspicions are all known.
-    pub cut_short: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Predictions {
-    pub findings: Vec<Prediction>,
-    pub statistics: Statistics,
-}
 
 /// All predictions of a trace. Witnesses are as long as the prefixes they run; for many candidates of a long trace see
 /// [`predict_each`].
@@ -119,6 +64,7 @@ pub fn predict_and_ask(trace: &Trace, options: &Options, found: impl FnMut(Predi
         refuted: Vec::new(),
         shown: BTreeSet::new(),
         on_values: Spent::at_most(most),
+        on_others: Spent::at_most(most),
     };
     predictor.races(candidates.unordered, candidates.suspects);
     predictor.deadlocks(&candidates.graph, &candidates.patterns);
@@ -148,8 +94,8 @@ fn common_byte(trace: &Trace, goals: &[EventIndex]) -> Option<u64> {
 /// Of longer traces no slice would be within the limits.
 const MOST_EVENTS_ASKED: usize = 1 << 21;
 
-/// Of the time that is left for a trace, the part that questions about values may take: each is a decision of its own, about
-/// what is refuted already.
+/// Of the time that is left for a trace, the part that questions about values may take, and as much again those about further
+/// pairs of events: each is a decision of its own, about what is refuted so far.
 const SHARE_OF_VALUES: u32 = 16;
 
 struct Predictor<'a, 't, F> {
@@ -164,6 +110,7 @@ struct Predictor<'a, 't, F> {
     /// First bytes of races that have a causal witness: the others there are of the same cause.
     shown: BTreeSet<u64>,
     on_values: Spent,
+    on_others: Spent,
 }
 
 impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
@@ -297,7 +244,11 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         }
         // Sites of which the hybrid analysis has forgotten an access.
         for (sites, events) in preserving {
-            self.site_pair_in_time(SitePair { sites, pairs: vec![events], occurrences: 1 }, Evidence::Hybrid, Some(events));
+            self.site_pair_in_time(
+                SitePair { sites, pairs: vec![events], others: Vec::new(), occurrences: 1 },
+                Evidence::Hybrid,
+                Some(events),
+            );
         }
     }
 
@@ -355,11 +306,17 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         {
             return self.give_race(&pair, events, evidence, causal(order), false);
         }
-        let mut refuted = pair.occurrences == pair.pairs.len() as u64;
+        let mut refuted = pair.occurrences == pair.pairs.len() as u64 || !pair.others.is_empty();
         for &events in &pair.pairs {
             match self.causal(Stage::Causal, &goals(events)) {
                 Ok(order) => return self.give_race(&pair, events, evidence, causal(order), false),
                 Err(is_refuted) => refuted &= is_refuted,
+            }
+        }
+        if refuted {
+            match self.others(&pair) {
+                Ok((events, order)) => return self.give_race(&pair, events, evidence, causal(order), false),
+                Err(are_refuted) => refuted = are_refuted,
             }
         }
         if self.question.options.by_value_only {
@@ -384,6 +341,28 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
             }
         }
         self.give_race(&pair, pair.pairs[0], evidence, None, refuted);
+    }
+
+    /// Where no representative can happen: the first of the others that can, or whether none can.
+    fn others(&mut self, pair: &SitePair) -> Result<((EventIndex, EventIndex), Vec<EventIndex>), bool> {
+        let mut spent = std::mem::replace(&mut self.on_others, Spent::at_most(None));
+        let mut found = Err(true);
+        for &events in &pair.others {
+            match spent.on(|| self.ask(Stage::Causal, &[events.0, events.1])) {
+                Some((Decision::Refuted, _)) => {}
+                Some((Decision::Witness(order), decider)) => {
+                    self.count(decider);
+                    found = Ok((events, order));
+                    break;
+                }
+                _ => {
+                    found = Err(false);
+                    break;
+                }
+            }
+        }
+        self.on_others = spent;
+        found
     }
 
     /// Hybrid pairs that only an order which ignores atomics can show: mostly correct synchronisation, so they come last.

@@ -229,6 +229,9 @@ fn explanation(finding: &Finding) -> Option<String> {
         Verdict::Diverged { expected, actual } => {
             format!("the forced execution left the schedule: expected {}; instead {}", clean(expected), clean(actual))
         }
+        Verdict::Refuted if finding.evidence == Evidence::Hybrid => {
+            "in no order of the recorded execution in which every read sees what it saw does it happen".into()
+        }
         Verdict::Refuted => return None,
     })
 }

@@ -63,6 +63,7 @@ mod portfolio;
 mod processors;
 mod queue;
 mod record_filter;
+mod refuted;
 mod repetition;
 mod replay;
 mod reports;

@@ -276,20 +276,20 @@ $CC -O1 -g -w -pthread -I$L -DSQLITE_THREADSAFE=1 -DSQLITE_OMIT_LOAD_EXTENSION -
     over_a_library("sqlite3", "rows.c", build, "sqlite", &says);
 }
 
-/// A task is handed over in a queue: the locks say nothing of it, and a schedule without the order cannot be followed.
+/// A value is handed over under a lock that neither access holds, and as an instruction is not seen, nothing refutes that they
+/// race; a schedule without the order cannot be followed.
 #[test]
 fn a_finding_whose_schedules_diverge() {
-    let kind =
-        Kind { golden: Some("diverged"), source: "programs/race_free/thread_pool.c", options: &[], command: CHECK, says: &[] };
+    let kind = Kind { golden: Some("diverged"), source: "handed_over.c", options: &[], command: CHECK, says: &[] };
     let place = looked_at(&kind, 0);
-    is_one_screen(&place, &["no bug was made to happen", "data race [race-", "task::input (4 bytes)", "1 diverged"]);
+    is_one_screen(&place, &["no bug was made to happen", "data race [race-", "global input (4 bytes)", "1 diverged"]);
     nothing_is_lost(&place);
     let report = stored(&place);
     let verdicts: Vec<&Value> = list(&report["findings"]).map(|finding| &finding["verdict"]).collect();
     assert_eq!(verdicts, ["diverged"]);
     let width = 100;
     let all = shown(&place, width, &["--show", "suspicions"]);
-    let block = all.split("\n\n").find(|block| block.contains("task::input")).expect("it is told");
+    let block = all.split("\n\n").find(|block| block.contains("global input")).expect("it is told");
     let rows: usize = block.lines().map(|line| line.chars().count().div_ceil(width.into()).max(1)).sum();
     assert!(rows <= ROWS && block.contains("schedule"), "{rows} rows: {block}");
 }

@@ -51,6 +51,9 @@ impl Lead {
     /// How doubtful it is that forcing proves it.
     pub(crate) fn doubt(&self) -> Doubt {
         let finding = &self.finding;
+        if finding.verdict == Verdict::Refuted {
+            return Doubt::Refuted;
+        }
         let is_sure = finding.verdict.rank() <= Verdict::Predicted.rank() || self.exit.is_some();
         match finding.evidence {
             _ if is_sure => Doubt::Little,
@@ -85,7 +88,7 @@ impl Lead {
 
     /// Whether its other schedules wait until every lead has been forced by one: such leads are many, or time is short.
     pub(crate) fn waits(&self, hurry: Hurry) -> bool {
-        let is_one_of_many = self.doubt() == Doubt::Much || hurry == Hurry::Short;
+        let is_one_of_many = matches!(self.doubt(), Doubt::Much | Doubt::Refuted) || hurry == Hurry::Short;
         is_one_of_many && !self.begun && self.finding.schedule.is_some() && !self.alternatives.is_empty()
     }
 
@@ -133,10 +136,13 @@ pub(crate) enum Doubt {
     Again,
     /// Such a pair of what the language's library does with its own data, which it mostly does well: one schedule is forced.
     Library,
+    /// Such a pair that no correct reordering of the recording shows: only by what is read in another order, if at all. They
+    /// are forced when nothing else is left.
+    Refuted,
 }
 
 impl Doubt {
-    pub const ALL: [Self; 5] = [Self::Little, Self::Cycle, Self::Much, Self::Again, Self::Library];
+    pub const ALL: [Self; 6] = [Self::Little, Self::Cycle, Self::Much, Self::Again, Self::Library, Self::Refuted];
 }
 
 pub(super) type Replays = BTreeMap<(u32, ProcessPath), Option<Arc<Schedule>>>;
@@ -275,7 +281,8 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
     }
     let mut looked_at = 0;
     let mut racing: BTreeSet<(SiteId, SiteId)> = BTreeSet::new();
-    let mut counts = Counts::default();
+    // What is refuted takes no place from what is not.
+    let (mut counts, mut refuted) = (Counts::default(), Counts::default());
     while let Some(analysed) = examination.found() {
         if let CandidateKind::Race { first, second } = analysed.candidate.kind {
             let sites = [first, second].map(|event| loaded.trace.event(event).site);
@@ -289,7 +296,11 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         }
         let finding = composer.described(&analysed.candidate);
         let cause = Cause::of(&finding, &analysed.candidate, &loaded.trace);
-        if counts.count(cause) >= alike::TAKEN {
+        if composer.refutes(&analysed) {
+            if refuted.count(cause) >= alike::TAKEN {
+                continue;
+            }
+        } else if counts.count(cause) >= alike::TAKEN {
             tally.alike.insert(finding.id);
             continue;
         }
@@ -319,6 +330,9 @@ fn decided<S: Symbols + ?Sized>(composer: &Composer<'_, S>, finding: Finding, an
     let mut finding = composer.with_witness(finding, analysed.witness.as_ref());
     if analysed.despite_calls {
         composer.doubt(&mut finding);
+    }
+    if composer.refutes(analysed) {
+        finding.verdict = Verdict::Refuted;
     }
     finding.notes.extend(analysed.by_value.then(|| BY_VALUE.to_owned()));
     let rejected = analysed.rejected.as_ref();
@@ -370,6 +384,15 @@ pub(crate) fn proven_otherwise(findings: &[Finding]) -> Vec<FindingId> {
     let proven: BTreeSet<_> = findings.iter().filter(|finding| is_proven(finding)).filter_map(both).collect();
     let is_open = |finding: &&Finding| !is_proven(finding) && finding.verdict != Verdict::Refuted;
     let again = findings.iter().filter(is_open).filter(|finding| both(finding).is_some_and(|both| proven.contains(&both)));
+    again.map(|finding| finding.id.clone()).collect()
+}
+
+/// Provoked races at two places whose race a forced schedule shows, too: that says which object it is.
+pub(crate) fn told_by_forcing(findings: &[Finding]) -> Vec<FindingId> {
+    let proven = findings.iter().filter(|finding| is_proven(finding));
+    let (provoked, forced): (Vec<_>, Vec<_>) = proven.partition(|finding| finding.provocation.is_some());
+    let forced: BTreeSet<_> = forced.into_iter().filter_map(race_places).collect();
+    let again = provoked.into_iter().filter(|finding| race_places(finding).is_some_and(|places| forced.contains(&places)));
     again.map(|finding| finding.id.clone()).collect()
 }
 

@@ -16,7 +16,7 @@ pub mod tally;
 use crate::analyse::examine::Examination;
 use crate::analyse::{Engine, Values};
 use crate::check::budget::Budget;
-use crate::check::leads::{Gathered, Hurry, Lead, Source, is_proven, leads_of, merge};
+use crate::check::leads::{Doubt, Gathered, Hurry, Lead, Source, is_proven, leads_of, merge};
 use crate::check::postponed::Postponed;
 use crate::check::prove::{Prover, load, may_be_unordered};
 use crate::check::tally::{Extent, Tally};
@@ -102,7 +102,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     ) -> Result<(), PipelineError> {
         let mut counts = Counts::default();
         for lead in std::mem::take(leads) {
-            if counts.count(lead.cause) < alike::TAKEN || is_proven(&lead.finding) {
+            let is_kept = is_proven(&lead.finding) || lead.doubt() == Doubt::Refuted;
+            if is_kept || counts.count(lead.cause) < alike::TAKEN {
                 leads.push(lead);
             } else {
                 self.set_aside(&lead.finding.id, tally, observer)?;

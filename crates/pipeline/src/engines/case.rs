@@ -11,7 +11,7 @@ use crate::analyse::Values;
 use crate::analyse::examine::Examination;
 use crate::check::Job;
 use crate::check::budget::Deadlines;
-use crate::check::leads::{Gathered, Lead, Source, leads_of, merge};
+use crate::check::leads::{Doubt, Gathered, Lead, Source, leads_of, merge};
 use crate::check::novelty::{Novelty, Shown};
 use crate::check::plan::Next;
 use crate::check::tally::{Extent, Tally};
@@ -466,7 +466,8 @@ impl Gathered {
             let turns = lead.finding.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.turns.len());
             let was_ordered = lead.finding.evidence != Evidence::HappensBefore;
             let shared = lead.shared().map_or(u32::MAX, |(from, _)| from.recording);
-            (lead.begun, shared, *rank, lead.doubt(), lead.finding.verdict.rank(), was_ordered, turns, lead.finding.id.clone())
+            let promise = (lead.doubt() == Doubt::Refuted, lead.begun, shared, *rank, lead.doubt());
+            (promise, lead.finding.verdict.rank(), was_ordered, turns, lead.finding.id.clone())
         });
         leads.into_iter().map(|(_, lead)| lead).collect()
     }

@@ -66,7 +66,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Critical {
     fn account(&self) -> Account {
         let tried = (self.looked_at > 0).then(|| {
             let executions = count(self.executions, "execution");
-            format!("the order that {} needs looked for in {executions}", count(self.looked_at, "failure"))
+            let needs = if self.looked_at == 1 { "needs" } else { "need" };
+            format!("the order that {} {needs} looked for in {executions}", count(self.looked_at, "failure"))
         });
         Account { tried, ..Account::default() }
     }

@@ -13,7 +13,7 @@ use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use rashomon_confirm::Forcing;
 use rashomon_confirm::force::header_of;
-use rashomon_event::Deadline;
+use rashomon_event::{Deadline, Verdict};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,13 @@ const CYCLE: f64 = 0.3;
 const DOUBTFUL: f64 = 0.1;
 const AGAIN: f64 = 0.05;
 const OF_LIBRARY: f64 = 0.005;
+const REFUTED: f64 = 0.002;
+
+/// Refuted leads in a row whose schedules did not show them, after which the others are taken at the analysis' word.
+const REFUTED_IN_VAIN: u32 = 32;
+
+const REFUTED_WORDS: &str = "as in no order of the recording in which every read sees what it saw do the accesses meet \
+    (--show everything lists them)";
 
 /// Forces what can be forced. An execution that cannot be made ends it; what was decided before stands.
 #[derive(Default)]
@@ -44,6 +51,8 @@ pub struct Force {
     proven: Counts,
     /// Of leads in a row.
     in_vain: u32,
+    /// The same of refuted ones.
+    refuted_in_vain: u32,
     /// Time that was spent on leads since something was pursued between them, and on that.
     on_leads: Duration,
     on_pursuit: Duration,
@@ -71,6 +80,7 @@ impl Expectations {
                     Doubt::Much => DOUBTFUL,
                     Doubt::Again => AGAIN,
                     Doubt::Library => OF_LIBRARY,
+                    Doubt::Refuted => REFUTED,
                 },
                 once,
             )
@@ -163,7 +173,7 @@ impl Force {
         };
         match (mine, brought) {
             (Some(Work::Lead(mine)), Some(brought)) if brought >= mine => Some(Work::Lead(mine)),
-            (Some(Work::Pursuit), Some(Doubt::Much | Doubt::Again | Doubt::Library)) => Some(Work::Pursuit),
+            (Some(Work::Pursuit), Some(Doubt::Much | Doubt::Again | Doubt::Library | Doubt::Refuted)) => Some(Work::Pursuit),
             (_, Some(brought)) => Some(Work::Lead(brought)),
             (mine, None) => mine.or(matches!(self.phase, Phase::Begin).then_some(Work::Pursuit)),
         }
@@ -195,6 +205,10 @@ impl Force {
         if self.proven.of(lead.cause()) >= alike::PROVEN && !is_proven(&lead.finding) {
             return job.set_aside(&lead.finding.id, &mut unit.case.tally, unit.case.observer);
         }
+        let refuted = lead.doubt() == Doubt::Refuted;
+        if refuted && self.refuted_in_vain >= REFUTED_IN_VAIN {
+            return Ok(());
+        }
         if job.settings.budget.total.is_zero() || unit.prover.forcing.deadline.is_over() {
             return unit.case.leave_untried([&lead]);
         }
@@ -223,11 +237,13 @@ impl Force {
         if is_proven(&lead.finding) {
             unit.proven += usize::from(!is_proven(&before));
             self.in_vain = 0;
+            self.refuted_in_vain = 0;
             self.proven.count(lead.cause());
             self.pursuits.is_shown(&lead.finding.id);
             return Ok(());
         }
         self.in_vain += 1;
+        self.refuted_in_vain += u32::from(refuted);
         if waits {
             lead.begun = true;
             if let Phase::Leads { leads, .. } = &mut self.phase {
@@ -329,12 +345,19 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
     }
 
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+        let believed = self.refuted_in_vain >= REFUTED_IN_VAIN;
+        let counts = |lead: &&Lead| !(believed && lead.doubt() == Doubt::Refuted);
         if let Phase::Leads { leads, .. } = &mut self.phase {
-            case.leave_untried(leads.iter().map(|(_, lead)| lead))?;
+            case.leave_untried(leads.iter().map(|(_, lead)| lead).filter(counts))?;
         }
         let brought = std::mem::take(&mut case.gathered.leads);
-        case.leave_untried(brought.values())?;
+        case.leave_untried(brought.values().filter(counts))?;
         case.gathered.leads = brought;
+        let findings = case.job.store.findings()?;
+        let refuted = findings.iter().filter(|finding| finding.verdict == Verdict::Refuted).count() as u64;
+        if refuted > 0 {
+            case.tell(format!("refuted: {}, {REFUTED_WORDS}", portfolio::count(refuted, "suspicion")));
+        }
         case.leave_whole();
         case.job.store.clear_scratch(NAME)
     }

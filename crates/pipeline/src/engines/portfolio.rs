@@ -10,12 +10,13 @@
 //! Searching engines measure a unit by its executions ([`Case::takes`]) and not by the clock, so that which unit comes next
 //! follows from the seed and from what executions showed. Only the end of the budget, or of a share, depends on the machine.
 
-use crate::check::leads::{is_proven, told_by_worse};
+use crate::check::leads::{is_proven, told_by_forcing, told_by_worse};
 use crate::engines::case::Case;
 use crate::engines::engine::{Engine, Registered, Share, Turn};
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
-use rashomon_event::Deadline;
+use crate::progress::Progress;
+use rashomon_event::{Deadline, Verdict};
 use rashomon_report::summary::{NOT_TRIED, TRIED};
 use std::time::{Duration, Instant};
 
@@ -99,8 +100,10 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
         }
     }
     case.leave_whole();
-    for id in told_by_worse(&case.job.store.findings()?) {
+    let findings = case.job.store.findings()?;
+    for id in told_by_worse(&findings).into_iter().chain(told_by_forcing(&findings)) {
         case.job.store.remove_finding(&id)?;
+        case.observer.progress(Progress::Replaced(&id));
     }
     tell(&all, case)
 }
@@ -175,7 +178,7 @@ fn tell<S: Symbols + ?Sized>(engines: &[Queued<'_, S>], case: &mut Case<'_, '_, 
         case.tally.not_interleaved += account.pairs;
     }
     let findings = case.job.store.findings()?;
-    let open = findings.iter().filter(|finding| !is_proven(finding));
+    let open = findings.iter().filter(|finding| !is_proven(finding) && finding.verdict != Verdict::Refuted);
     let (of_library, open): (Vec<_>, Vec<_>) = open.partition(|finding| finding.is_of_library());
     if !open.is_empty() {
         left.push(format!("{} not decided", count(open.len() as u64, "suspicion")));

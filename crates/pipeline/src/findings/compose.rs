@@ -1,5 +1,6 @@
 //! Findings, composed from a candidate, its witness and a trace.
 
+use crate::analyse::Analysed;
 use crate::analyse::gaps::libraries;
 use crate::analyse::modules::Unseen;
 use crate::analyse::word_locks::is_cycle;
@@ -122,6 +123,15 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             notes,
             ..finding
         }
+    }
+
+    /// Whether the recording speaks against it: a pair of accesses that it orders, of which no correct reordering has been
+    /// overlooked, and none shows it. What another schedule reads there is not known; it may show it.
+    pub(crate) fn refutes(&self, analysed: &Analysed) -> bool {
+        let is_whole = self.trace().mode == Mode::Serial && !self.thinned && self.unseen.is_empty();
+        let is_race = matches!(analysed.candidate.kind, CandidateKind::Race { .. });
+        let is_causal = analysed.witness.as_ref().is_some_and(|witness| witness.level == WitnessLevel::Causal);
+        analysed.refuted && is_whole && is_race && !is_causal && analysed.candidate.evidence == Evidence::Hybrid
     }
 
     /// Calls into unseen code may have ordered what the finding is about.

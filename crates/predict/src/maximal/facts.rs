@@ -217,6 +217,13 @@ impl<'a, 't> Facts<'a, 't> {
         })
     }
 
+    /// Whether a read may see another write than it saw, as far as its own value goes: if that is not known, it may not.
+    pub fn may_choose(&self, event: EventIndex, read: &Read) -> bool {
+        let Some(values) = self.values else { return false };
+        let address = self.granules[read.granule as usize].address;
+        each(read.bytes).any(|byte| values.may_equal(self.index.trace, event, read.writer, address + byte as u64))
+    }
+
     /// What is known to depend on a read, where that counts.
     pub fn use_of(&self, event: EventIndex) -> Option<&ReadUse> {
         if self.heeds_uses { self.index.trace.use_of(event) } else { None }
@@ -229,10 +236,5 @@ impl<'a, 't> Facts<'a, 't> {
         let writes = granules.iter().flat_map(|&granule| &self.granules[granule as usize].writes);
         let events = reads.chain(writes.map(|write| write.event));
         events.map(|event| self.index.trace.event(event).site).collect()
-    }
-
-    /// Whether more than one event may have written what reads see.
-    pub const fn has_values(&self) -> bool {
-        self.values.is_some()
     }
 }

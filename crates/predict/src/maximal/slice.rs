@@ -127,7 +127,7 @@ fn event(facts: &Facts<'_, '_>, event: EventIndex, slice: &mut Slice) {
     slice.nodes += usize::from(facts.is_shared(event));
     for read in facts.reads(event) {
         read.writer.into_iter().for_each(|writer| slice.need(index.place(writer)));
-        if facts.has_values() {
+        if facts.may_choose(event, read) {
             slice.looks += facts.granules[read.granule as usize].writes.len();
             let mut bytes = super::facts::each(read.bytes);
             if read.writer.is_some() && bytes.any(|byte| facts.may_see(event, read, None, 1 << byte)) {

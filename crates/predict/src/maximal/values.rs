@@ -80,6 +80,11 @@ impl Source<'_> {
         }
     }
 
+    /// Whether anything but the write that a read saw could have the same byte for it.
+    pub(super) fn may_equal(self, trace: &Trace, event: EventIndex, saw: Option<EventIndex>, address: u64) -> bool {
+        matches!(self, Self::Unknown) || self.read(trace, event, saw, address).is_some()
+    }
+
     /// Whether a read that saw a byte of `saw` sees the same if it sees that of `writer`; `None`: what was there before,
     /// `initial`.
     pub(super) fn same(
