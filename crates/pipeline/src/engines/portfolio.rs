@@ -53,7 +53,8 @@ impl<S: Symbols + ?Sized> Queued<'_, S> {
         let begin = Instant::now();
         self.has_begun = true;
         let done = self.one.engine.step(case, until);
-        self.had += begin.elapsed();
+        let has_proven = done.as_ref().is_ok_and(|made| made.proven > 0);
+        self.had += if has_proven { begin.elapsed() / FRUITFUL } else { begin.elapsed() };
         done.map(drop)
     }
 }
@@ -134,6 +135,9 @@ fn by_offer<S: Symbols + ?Sized>(all: &mut [Queued<'_, S>], case: &mut Case<'_, 
         }
     }
 }
+
+/// Time that has proven something counts as one part in so many of an engine's share.
+const FRUITFUL: u32 = 4;
 
 /// What a part of the budget is kept for, at least.
 const LEAST_EXECUTIONS: u64 = 8;

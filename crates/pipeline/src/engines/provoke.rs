@@ -33,8 +33,8 @@ pub struct Provoke {
     /// Until when executions are varied, and recordings made. It counts from the first campaign's end.
     goes_on: Deadline,
     expectation: Expectation,
-    /// As a part of a check.
-    check: bool,
+    /// As a part of a check, what it may take.
+    check: Option<Duration>,
 }
 
 /// Of what is left behind the first recording, provocation may take one part in so many in a check.
@@ -55,7 +55,7 @@ impl Provoke {
             fruitless: 0,
             goes_on: Deadline::NEVER,
             expectation: Expectation::new(0.5, Duration::from_secs(1)),
-            check: false,
+            check: None,
         }
     }
 
@@ -102,16 +102,17 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
     }
 
     fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
-        if self.check && self.campaigns == 0 {
-            // Once the leads have been forced: before that its offer is the smaller one.
-            self.expectation = Expectation::new(0.5, case.takes(self.settings.executions * HELD));
+        if let (Some(share), 0) = (self.check, self.campaigns) {
+            // Once the leads have been forced, or a few of them in vain where executions are long: before that its offer is the
+            // smaller one.
+            self.expectation = Expectation::new(0.5, case.takes(self.settings.executions * HELD).min(share));
         }
         (!self.is_over).then(|| self.expectation.offer())
     }
 
     /// The targets of one recording.
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
-        if self.check && !Self::has_work(case) {
+        if self.check.is_some() && !Self::has_work(case) {
             self.is_over = true;
             return Ok(Yield::default());
         }
@@ -126,7 +127,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
         };
         self.campaigns += 1;
         let mut known = std::mem::take(&mut self.known);
-        if self.check {
+        if self.check.is_some() {
             known.by_others = proven_races(&case.job.store.findings()?);
         }
         let with = (case.job, &*case.run, &self.settings);
@@ -142,9 +143,13 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
             campaign.vary(varied_after(self.fruitless), &mut self.draw, case.observer)?;
             campaign.repeat_proven(case.observer)?;
         }
-        self.is_over = campaign.is_spent() || campaign.looked_again();
+        self.is_over = match self.check {
+            Some(_) => !campaign.has_more(),
+            None => campaign.is_spent() || campaign.looked_again(),
+        };
         self.known = campaign.finish(&mut self.told);
         if !self.is_over
+            && self.check.is_none()
             && let Some(recorded) = case.job.monitor_again(self.campaigns, self.goes_on.limit(Duration::MAX))
         {
             self.told.recordings += 1;
@@ -152,14 +157,12 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
         }
         case.tally.executions += self.told.executions - executions;
         let made = Yield { proven: self.known.findings.len() - proven, ..Yield::default() };
-        if !self.check {
-            self.expectation.learn(made, begin.elapsed());
-        }
+        self.expectation.learn(made, begin.elapsed());
         Ok(made)
     }
 
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
-        if self.check {
+        if self.check.is_some() {
             for id in proven_otherwise(&case.job.store.findings()?) {
                 case.job.store.remove_finding(&id)?;
             }
@@ -168,13 +171,13 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
     }
 
     fn account(&self) -> Account {
-        let tried = (self.check && self.told.executions > 0).then(|| {
+        let tried = (self.check.is_some() && self.told.executions > 0).then(|| {
             let executions = count(self.told.executions, "execution");
             format!("{} provoked in {executions}", count(self.told.targets, "racing pair"))
         });
-        let open = self.check && self.told.open > 0;
+        let open = self.check.is_some() && self.told.open > 0;
         let open = open.then(|| format!("{} that provocation did not show", count(self.told.open, "racing pair")));
-        let is_untried = self.check && self.campaigns == 0 && !self.is_over;
+        let is_untried = self.check.is_some() && self.campaigns == 0 && !self.is_over;
         let not_begun = is_untried.then(|| "provoking races: no time was left".to_owned());
         let open = open.or(not_begun);
         Account { tried, left: open, ..Account::default() }
@@ -186,7 +189,7 @@ pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option
     if asked.stored || asked.budget.is_zero() {
         return None;
     }
-    let engine = Provoke { check: true, ..Provoke::new(ProvokeSettings::of_check(asked.jobs)) };
-    let share = Share::AtMost(asked.budget / PART);
-    Some(Registered { engine: Box::new(engine), share, turn: Turn::ByOffer })
+    let share = asked.budget / PART;
+    let engine = Provoke { check: Some(share), ..Provoke::new(ProvokeSettings::of_check(asked.jobs)) };
+    Some(Registered { engine: Box::new(engine), share: Share::AtMost(share), turn: Turn::ByOffer })
 }

@@ -247,6 +247,11 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         self.remaining().is_zero() || self.left() == 0
     }
 
+    /// Whether more time could decide more.
+    pub(crate) fn has_more(&self) -> bool {
+        self.left() > 0 && self.has_targets()
+    }
+
     pub(crate) fn has_targets(&self) -> bool {
         self.plan.open() > 0
     }
