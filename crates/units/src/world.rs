@@ -439,9 +439,11 @@ impl World {
         }
     }
 
-    /// Forgets a unit of a location, if there are too many: one that another of its thread stands for, else the oldest.
+    /// Forgets units of a location, if there are twice as many as are to be kept: those that another of their thread stands for,
+    /// and then the oldest. What they cost to find is spread over as many accesses.
     fn make_room(&mut self, location: LocationId) {
-        if self.memory.get(location).accesses.len() < self.options.limits.units_of_location {
+        let kept = self.options.limits.units_of_location;
+        if self.memory.get(location).accesses.len() < 2 * kept {
             return;
         }
         let mut accesses = std::mem::take(&mut self.memory.get_mut(location).accesses);
@@ -449,10 +451,9 @@ impl World {
         if self.memory.get(location).shared {
             self.leave_out_covered(&mut accesses);
         }
-        if accesses.len() >= self.options.limits.units_of_location {
-            accesses.remove(0);
-            self.summary.units_forgotten += 1;
-        }
+        let surplus = accesses.len().saturating_sub(kept);
+        accesses.drain(..surplus);
+        self.summary.units_forgotten += surplus as u64;
         self.memory.get_mut(location).accesses = accesses;
     }
 
