@@ -129,6 +129,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
         let mut known = std::mem::take(&mut self.known);
         if self.check.is_some() {
             known.by_others = proven_races(&case.job.store.findings()?);
+            // It goes on where it was: what was open is counted once.
+            self.told.targets = self.told.targets.saturating_sub(std::mem::take(&mut self.told.open));
         }
         let with = (case.job, &*case.run, &self.settings);
         let mut campaign = Campaign::new(with, (&session, &loaded), until, known, executions)?;
