@@ -70,8 +70,8 @@ pub struct Limits {
     pub threads: usize,
     /// Activations, their registers and their open branches together. Values in further ones depend on nothing.
     pub registers: usize,
-    /// Units that a location remembers. Beyond it the oldest are forgotten: if the location becomes shared later, their shared
-    /// parts are too small, and a race with them may be missed.
+    /// Units that a location remembers. Of twice as many the oldest are forgotten, down to it: if the location becomes shared
+    /// later, their shared parts are too small, and a race with them may be missed.
     pub units_of_location: usize,
     /// Units that a set remembers. Beyond it the oldest are forgotten, and races with them are missed.
     pub units_of_set: usize,
