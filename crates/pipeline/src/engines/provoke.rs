@@ -10,7 +10,7 @@ use crate::findings::symbols::Symbols;
 pub use crate::provoke::NAME;
 use crate::provoke::{Campaign, Known, ProvokeSettings, ProvokeTally, varied_after};
 use rashomon_abi::numbers::SplitMix;
-use rashomon_event::Deadline;
+use rashomon_event::{Deadline, Finding, Verdict};
 use rashomon_report::ProgramExit;
 use rashomon_trace::{LoadedTrace, Recording, TraceError};
 use std::path::PathBuf;
@@ -69,7 +69,8 @@ impl Provoke {
         }
         let Ok(all) = case.job.store.findings() else { return false };
         let proven = proven_races(&all);
-        let open = all.iter().filter(|finding| !is_proven(finding) && !finding.is_of_library());
+        let is_open = |finding: &&Finding| !is_proven(finding) && finding.verdict != Verdict::Refuted;
+        let open = all.iter().filter(is_open).filter(|finding| !finding.is_of_library());
         open.filter_map(race_places).any(|places| !proven.contains(&places))
     }
 
