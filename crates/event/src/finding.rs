@@ -221,7 +221,7 @@ pub struct Finding {
 }
 
 /// How a note begins that names what nobody sees.
-const DOUBT: &str = "what is not seen may have ordered the accesses: ";
+const UNSEEN: &str = "what is not seen may have ordered the accesses: ";
 
 impl Finding {
     /// A finding of which no more is known: nothing was executed for its sake, so it is a suspicion.
@@ -254,17 +254,17 @@ impl Finding {
     }
 
     /// What nobody sees may have ordered what it is about.
-    pub fn doubt<'a>(&mut self, unseen: impl Iterator<Item = &'a str>, libraries: &[String]) {
+    pub fn note_unseen<'a>(&mut self, unseen: impl Iterator<Item = &'a str>, libraries: &[String]) {
         let all: Vec<&str> = unseen.collect();
-        self.notes.retain(|note| !note.starts_with(DOUBT));
-        self.notes.push(format!("{DOUBT}{}", all.join(", ")));
+        self.notes.retain(|note| !note.starts_with(UNSEEN));
+        self.notes.push(format!("{UNSEEN}{}", all.join(", ")));
         self.unseen = libraries.to_vec();
     }
 
     /// Takes over what came of executing the program for it. Where both threads stood before their accesses nothing orders these.
     pub fn advance(&mut self, trial: Trial) {
         if matches!(trial, Trial::Shown { grade: Grade::CoEnabled, .. }) {
-            self.notes.retain(|note| !note.starts_with(DOUBT));
+            self.notes.retain(|note| !note.starts_with(UNSEEN));
         }
         self.verdict = std::mem::replace(&mut self.verdict, Verdict::Suspected).advance(trial);
     }
@@ -291,11 +291,11 @@ mod tests {
     fn nothing_unseen_orders_what_stood_side_by_side() {
         let id = FindingId::new("race-00000000").expect("an id");
         let mut finding = Finding::suspected(FindingKind::DataRace, Evidence::Hybrid, id);
-        finding.doubt(["libb.so"].into_iter(), &["libb.so".into()]);
+        finding.note_unseen(["libb.so"].into_iter(), &["libb.so".into()]);
         finding.notes.push("something else".into());
         let shown = |grade| Trial::Shown { grade, replays: Replays::default() };
         finding.advance(shown(Grade::Unordered));
-        assert_eq!(finding.notes, [format!("{DOUBT}libb.so"), "something else".into()]);
+        assert_eq!(finding.notes, [format!("{UNSEEN}libb.so"), "something else".into()]);
         finding.advance(shown(Grade::CoEnabled));
         assert_eq!((finding.notes, finding.unseen), (vec!["something else".into()], vec!["libb.so".into()]));
     }

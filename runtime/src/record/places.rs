@@ -55,7 +55,7 @@ pub struct Place {
     pub is_readable: bool,
     /// Its addresses lead to all of it, wherever in it they point to. Others (windows) begin at the address.
     pub is_whole: bool,
-    /// Nobody can write it.
+    /// The loader made it read-only: nobody writes it.
     pub is_constant: bool,
     /// The [state](Places::state) of what there is in which the targets of a constant were told.
     pub settled: u32,

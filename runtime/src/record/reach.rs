@@ -8,8 +8,10 @@
 //! reached.
 //!
 //! A place is told *once*, with the places that its words lead to, and again when these have changed, whoever wrote them: each
-//! search looks at all words. A call names the places that it begins from; what they lead to follows from what was told until
-//! then (Rajagopalan, thesis, 2016, §4.4.3, which tells an object's tree once; there, writes that nobody sees are ignored).
+//! search looks at all words, but for those that the loader has made read-only. A call names the places that it begins from;
+//! what they lead to follows from what was told until then (Rajagopalan, thesis, 2016, §4.4.3, which tells an object's tree
+//! once; there, writes that nobody sees are ignored).
+//!
 //! *Naive*, each search tells all that it found, as a set with a number, and the same set is told once.
 //!
 //! No more than [`MOST_TOLD`] words are told altogether: later calls that reach something new reach everything.

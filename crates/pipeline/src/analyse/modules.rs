@@ -84,7 +84,7 @@ impl Unseen {
     /// Says of a finding that it may be no race, if anything is unseen.
     pub(crate) fn doubts(&self, finding: &mut Finding) {
         if !self.is_empty() {
-            finding.doubt(self.all().map(String::as_str), &self.libraries);
+            finding.note_unseen(self.all().map(String::as_str), &self.libraries);
         }
     }
 }

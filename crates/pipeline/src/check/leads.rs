@@ -296,12 +296,12 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         }
         let finding = composer.described(&analysed.candidate);
         let cause = Cause::of(&finding, &analysed.candidate, &loaded.trace);
-        if composer.refutes(&analysed) {
-            if refuted.count(cause) >= alike::TAKEN {
-                continue;
+        let is_refuted = composer.refutes(&analysed);
+        let taken = if is_refuted { &mut refuted } else { &mut counts };
+        if taken.count(cause) >= alike::TAKEN {
+            if !is_refuted {
+                tally.alike.insert(finding.id);
             }
-        } else if counts.count(cause) >= alike::TAKEN {
-            tally.alike.insert(finding.id);
             continue;
         }
         tally.alike.remove(&finding.id);

@@ -61,7 +61,7 @@ impl Provoke {
 
     /// Whether a check has left a race for it: forcing decides most of them, and says more of them. Of code without
     /// instrumentation, and of semaphores, which may be locks or hand something over, prediction keeps the recorded order: what
-    /// that hides is found by trying.
+    /// that hides is found by trying. What is refuted is left to forcing.
     fn has_work<S: Symbols + ?Sized>(case: &Case<'_, '_, S>) -> bool {
         let ended = case.run.recordings.first().is_some_and(|first| first.exit != ProgramExit::TimedOut);
         if !ended || case.tally.keeps_to_recorded {
