@@ -1,6 +1,6 @@
 //! What an analysis suspects, and the reordering that would show it.
 
-use crate::ids::{Address, EventIndex};
+use crate::ids::{Address, EventIndex, ThreadId};
 use serde::{Deserialize, Serialize};
 
 /// Why something is suspected: the analysis that says so.
@@ -57,6 +57,51 @@ pub struct Candidate {
     pub evidence: Evidence,
     /// How many event pairs with the same two source sites this one stands for.
     pub occurrences: u64,
+}
+
+/// Where an object begins or ends its life: between two events of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// By the address of its bytes.
+    pub object: Address,
+    pub thread: ThreadId,
+    /// The event that comes next.
+    pub before: EventIndex,
+}
+
+/// How far a thread has run: all of its events before `from`, and none from `to` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stand {
+    pub thread: ThreadId,
+    pub from: EventIndex,
+    pub to: EventIndex,
+}
+
+impl Stand {
+    /// Right between two events: the second one, of whichever thread, is `before`.
+    pub const fn at(thread: ThreadId, before: EventIndex) -> Self {
+        Self { thread, from: before, to: before }
+    }
+
+    /// There, or further.
+    pub const fn behind(thread: ThreadId, before: EventIndex) -> Self {
+        Self { thread, from: before, to: EventIndex(u32::MAX) }
+    }
+
+    /// There at most.
+    pub const fn up_to(thread: ThreadId, before: EventIndex) -> Self {
+        Self { thread, from: EventIndex(0), to: before }
+    }
+
+    /// Whether the thread has to have begun.
+    pub const fn has_begun(&self) -> bool {
+        self.from.0 > 0
+    }
+
+    /// The least and the most of its thread's events, in their order, that may have run.
+    pub fn counts(&self, events: &[EventIndex]) -> [usize; 2] {
+        [self.from, self.to].map(|bound| events.partition_point(|event| *event < bound))
+    }
 }
 
 /// What a witness keeps of the trace.

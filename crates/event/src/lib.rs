@@ -19,7 +19,7 @@ pub mod timeline;
 pub mod trace;
 pub mod verdict;
 
-pub use candidate::{Candidate, CandidateKind, Evidence, Witness, WitnessLevel};
+pub use candidate::{Candidate, CandidateKind, Edge, Evidence, Stand, Witness, WitnessLevel};
 pub use counted::counted;
 pub use deadline::Deadline;
 pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder, OtherOp};

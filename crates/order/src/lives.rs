@@ -5,22 +5,15 @@
 //! counts as a write of the object here, its end too, and a use as a read, made before the use orders anything: what
 //! ThreadSanitizer does.
 //!
-//! Guarantee: what is returned is unordered under the model. Limit: of a thread's uses only the latest is compared with what
-//! comes behind it. An earlier one is ordered whenever the latest is; where the latest is not, that one is told.
+//! [`unordered_uses`] are unordered in the trace itself. [`sparse_uses`] are those that nothing but threads' creations and joins
+//! can be known to keep on the right side in every order: whether another one comes on the wrong side is for a model to decide.
+//!
+//! Guarantee: what [`unordered_uses`] returns is unordered under the model. Limit: of a thread's uses only the latest is compared
+//! with what comes behind it. An earlier one is ordered whenever the latest is; where the latest is not, that one is told.
 
 use crate::happens_before::{HappensBefore, Model};
-use rashomon_event::{Address, Deadline, Event, EventIndex, EventKind, ThreadId, Trace};
+use rashomon_event::{Address, Deadline, Edge, Event, EventIndex, EventKind, ThreadId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Where an object begins or ends its life: between two events of the trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Edge {
-    /// By the address of its bytes.
-    pub object: Address,
-    pub thread: ThreadId,
-    /// The event that comes next.
-    pub before: EventIndex,
-}
 
 /// The synchronisation object that an event uses, and that has to live then.
 pub const fn used_by(kind: &EventKind) -> Option<Address> {
@@ -67,11 +60,7 @@ pub fn unordered_uses(
     let mut coming = edges.iter().enumerate().peekable();
     for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
         while let Some((number, edge)) = coming.next_if(|(_, edge)| edge.before <= index) {
-            let Some(object) = objects.get_mut(&edge.object) else { continue };
-            let clock = order.clock(edge.thread);
-            let unordered = object.uses.iter().filter(|(thread, time, _)| *thread != edge.thread && clock.knows(*thread) < *time);
-            found.extend(unordered.map(|(.., used)| (number, *used)));
-            put(&mut object.edges, edge.thread, clock.time(), number);
+            pass(&order, (number, edge), &mut objects, &mut found);
         }
         if let Some(object) = used(index, event).and_then(|object| objects.get_mut(&object)) {
             let clock = order.clock(event.thread);
@@ -85,7 +74,101 @@ pub fn unordered_uses(
             order.release(index, event);
         }
     }
+    // What a thread does last.
+    coming.filter(|_| !deadline.is_over()).for_each(|edge| pass(&order, edge, &mut objects, &mut found));
     found
+}
+
+/// The uses so far that an edge is not ordered with.
+fn pass(
+    order: &HappensBefore,
+    (number, edge): (usize, &Edge),
+    objects: &mut FxHashMap<Address, Object>,
+    found: &mut Vec<(usize, EventIndex)>,
+) {
+    let Some(object) = objects.get_mut(&edge.object) else { return };
+    let clock = order.clock(edge.thread);
+    let unordered = object.uses.iter().filter(|(thread, time, _)| *thread != edge.thread && clock.knows(*thread) < *time);
+    found.extend(unordered.map(|(.., used)| (number, *used)));
+    put(&mut object.edges, edge.thread, clock.time(), number);
+}
+
+/// What of an object's present life is remembered.
+#[derive(Default)]
+struct Life {
+    /// The latest use and the latest release by each thread: when, and which.
+    uses: Vec<(ThreadId, u32, EventIndex)>,
+    releases: Vec<(ThreadId, u32, EventIndex)>,
+    /// The edge that began it, when its thread passed that, and who has used the object since.
+    begun: Option<(usize, u32, Vec<ThreadId>)>,
+}
+
+/// Edges, by their numbers, each with a use by another thread in the life that it begins or ends, of which the creation and the
+/// joining of threads alone do not say that it comes in that life: of each thread the first one behind a beginning, and the latest
+/// one, and the latest release of a lock, before an end. `edges` are in the order of the trace; `is_end` says what an edge is.
+///
+/// Limit: of a thread one use and one release are compared with an edge. Where no order shows that one on the wrong side, one may
+/// show another.
+pub fn sparse_uses(
+    trace: &Trace,
+    edges: &[Edge],
+    is_end: impl Fn(usize) -> bool,
+    object_of: impl Fn(Address) -> Option<Address>,
+    deadline: Deadline,
+) -> Vec<(usize, EventIndex)> {
+    let used = |_: EventIndex, event: &Event| used_or_released(&event.kind).and_then(&object_of);
+    let mut lives: FxHashMap<Address, Life> =
+        contested(trace, edges, &used).into_keys().map(|object| (object, Life::default())).collect();
+    let mut found = Vec::new();
+    if lives.is_empty() {
+        return found;
+    }
+    let mut order = HappensBefore::new(trace, Model::C11);
+    let mut coming = edges.iter().enumerate().peekable();
+    let pass = |order: &HappensBefore, (number, edge): (usize, &Edge), lives: &mut FxHashMap<Address, Life>| {
+        let Some(life) = lives.get_mut(&edge.object) else { return Vec::new() };
+        let clock = order.clock(edge.thread);
+        let over = std::mem::take(life);
+        if !is_end(number) {
+            life.begun = Some((number, clock.time(), vec![edge.thread]));
+            return Vec::new();
+        }
+        let all = over.uses.into_iter().chain(over.releases);
+        all.filter(|(thread, time, _)| *thread != edge.thread && clock.knows(*thread) < *time)
+            .map(|(.., used)| (number, used))
+            .collect()
+    };
+    for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
+        while let Some(edge) = coming.next_if(|(_, edge)| edge.before <= index) {
+            found.extend(pass(&order, edge, &mut lives));
+        }
+        if let Some(life) = used(index, event).and_then(|object| lives.get_mut(&object)) {
+            let clock = order.clock(event.thread);
+            if let Some((number, time, seen)) = &mut life.begun
+                && !seen.contains(&event.thread)
+            {
+                seen.push(event.thread);
+                let unordered = clock.knows(edges[*number].thread) < *time;
+                found.extend(unordered.then_some((*number, index)));
+            }
+            let is_release = matches!(event.kind, EventKind::Release { .. });
+            let latest = if is_release { &mut life.releases } else { &mut life.uses };
+            put(latest, event.thread, clock.time(), index);
+        }
+        if matches!(event.kind, EventKind::Start | EventKind::End | EventKind::Fork { .. } | EventKind::Join { .. }) {
+            order.receive(index, event);
+            order.release(index, event);
+        }
+    }
+    coming.filter(|_| !deadline.is_over()).for_each(|edge| found.extend(pass(&order, edge, &mut lives)));
+    found
+}
+
+const fn used_or_released(kind: &EventKind) -> Option<Address> {
+    match *kind {
+        EventKind::Release { lock, .. } => Some(lock),
+        _ => used_by(kind),
+    }
 }
 
 /// The objects with an edge by one thread and a use by another.

@@ -1,7 +1,7 @@
 //! Uses unordered with an edge of their object's life, against accesses put in the places of both and compared one by one.
 
-use rashomon_event::{AccessClass, Address, Deadline, Event, EventIndex, EventKind, ThreadId, Trace};
-use rashomon_order::lives::{Edge, unordered_uses, used_by};
+use rashomon_event::{AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, ThreadId, Trace};
+use rashomon_order::lives::{unordered_uses, used_by};
 use rashomon_order::{Model, unordered};
 use rashomon_testkit::random::SplitMix;
 use rashomon_testkit::{Features, Shape, describe, random};

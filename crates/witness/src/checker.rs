@@ -24,7 +24,9 @@
 use crate::facts::Facts;
 use crate::reads_from::ReadsFrom;
 use crate::rejection::Rejection;
-use rashomon_event::{Address, CandidateKind, EventIndex, EventKind, LockMode, ThreadId, Trace, Witness, WitnessLevel};
+use rashomon_event::{
+    Address, CandidateKind, EventIndex, EventKind, LockMode, Stand, ThreadId, Trace, Witness, WitnessLevel,
+};
 use std::collections::HashMap;
 
 /// Checks one witness. To check many on one trace, keep a [`Checker`].
@@ -94,7 +96,37 @@ impl<'t> Checker<'t> {
     /// The highest level at which the witness holds, whatever it claims.
     pub fn check(&self, witness: &Witness) -> Result<WitnessLevel, Rejection> {
         let goals = witness.candidate.goals();
-        for &event in witness.order.iter().chain(&goals) {
+        let run = self.run(&witness.order, &goals)?;
+        match &witness.candidate {
+            CandidateKind::Race { first, second } => self.race(*first, *second)?,
+            CandidateKind::Deadlock { waits, locks } => self.deadlock(&run, waits, locks)?,
+        }
+        Ok(self.level(&witness.order, &goals, &[]))
+    }
+
+    /// The same of an order after which one event is next, and threads have run so far.
+    pub fn meets(&self, order: &[EventIndex], next: EventIndex, stands: &[Stand]) -> Result<WitnessLevel, Rejection> {
+        let run = self.run(order, &[next])?;
+        for stand in stands {
+            let thread = stand.thread;
+            let Some(events) = self.facts.threads.get(thread.index()) else { return Err(Rejection::StandsElsewhere { thread }) };
+            let [least, most] = stand.counts(events);
+            let is_created = self.facts.fork[thread.index()].is_none_or(|fork| run.ran(fork)) || !stand.has_begun();
+            if !(least..=most).contains(&run.done[thread.index()]) || !is_created {
+                return Err(Rejection::StandsElsewhere { thread });
+            }
+        }
+        Ok(self.level(order, &[next], stands))
+    }
+
+    fn level(&self, order: &[EventIndex], goals: &[EventIndex], stands: &[Stand]) -> WitnessLevel {
+        let is_causal = self.reads_from.kept_by(self.trace, order, goals, stands);
+        if is_causal { WitnessLevel::Causal } else { WitnessLevel::Synchronisation }
+    }
+
+    /// The state that an order leads to, in which each goal is next.
+    fn run(&self, order: &[EventIndex], goals: &[EventIndex]) -> Result<Run, Rejection> {
+        for &event in order.iter().chain(goals) {
             if event.index() >= self.trace.events.len() {
                 return Err(Rejection::UnknownEvent { event, events: self.trace.events.len() });
             }
@@ -105,22 +137,12 @@ impl<'t> Checker<'t> {
             locks: HashMap::new(),
             counts: self.facts.initial_count.clone(),
         };
-        for (place, &index) in (1..).zip(&witness.order) {
+        for (place, &index) in (1..).zip(order) {
             self.step(&mut run, index)?;
             run.place[index.index()] = place;
         }
-        for &goal in &goals {
-            self.goal_is_next(&run, goal)?;
-        }
-        match &witness.candidate {
-            CandidateKind::Race { first, second } => self.race(*first, *second)?,
-            CandidateKind::Deadlock { waits, locks } => self.deadlock(&run, waits, locks)?,
-        }
-        Ok(if self.reads_from.kept_by(self.trace, &witness.order, &goals) {
-            WitnessLevel::Causal
-        } else {
-            WitnessLevel::Synchronisation
-        })
+        goals.iter().try_for_each(|&goal| self.goal_is_next(&run, goal))?;
+        Ok(run)
     }
 
     fn step(&self, run: &mut Run, index: EventIndex) -> Result<(), Rejection> {

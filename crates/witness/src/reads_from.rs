@@ -6,7 +6,7 @@
 //! value then.
 
 use crate::values::{self, Initial};
-use rashomon_event::{Access, EventIndex, EventKind, ReadUse, ThreadId, Trace};
+use rashomon_event::{Access, EventIndex, EventKind, ReadUse, Stand, ThreadId, Trace};
 use std::collections::{HashMap, HashSet};
 
 const PAGE: u64 = 256;
@@ -224,8 +224,9 @@ impl ReadsFrom {
     }
 
     /// Whether every read in `order`, which respects program order, sees, byte by byte, the writer it saw in the trace, or, where
-    /// that is known, the value; unless nothing that happens, or is next, depends on it.
-    pub fn kept_by(&self, trace: &Trace, order: &[EventIndex], goals: &[EventIndex]) -> bool {
+    /// that is known, the value; unless nothing that happens, or is next, depends on it. `stands`: what the threads do there may
+    /// depend on all that they read.
+    pub fn kept_by(&self, trace: &Trace, order: &[EventIndex], goals: &[EventIndex], stands: &[Stand]) -> bool {
         let (mut memory, has_values, has_uses) = (self.initial(), trace.has_values(), !trace.uses.is_empty());
         let mut ran = vec![false; if has_uses { trace.events.len() } else { 0 }];
         order.iter().filter(|_| has_uses).for_each(|index| ran[index.index()] = true);
@@ -246,10 +247,11 @@ impl ReadsFrom {
             same &= seen == expected.len();
             let is_kept = !others.iter().any(|run| others_values.contains(&run.writer))
                 && (same || has_values && self.same_value(trace, index, &others));
+            let thread = trace.event(index).thread;
             let is_free = |one: &&ReadUse| {
-                let thread = trace.event(index).thread;
                 let is_late = |first: EventIndex| goals.iter().any(|&goal| trace.event(goal).thread == thread && goal >= first);
-                !one.first.is_some_and(|first| ran.get(first.index()).is_some_and(|ran| *ran) || is_late(first))
+                let is_needed = stands.iter().any(|stand| stand.has_begun() && stand.thread == thread);
+                !is_needed && !one.first.is_some_and(|first| ran.get(first.index()).is_some_and(|ran| *ran) || is_late(first))
             };
             let free = if is_kept { None } else { trace.use_of(index).filter(is_free) };
             others_values.extend(free.iter().flat_map(|one| one.written.iter().map(|write| write.0)));

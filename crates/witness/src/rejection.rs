@@ -30,6 +30,8 @@ pub enum Rejection {
     GoalNotNext { goal: EventIndex, next: Option<EventIndex> },
     #[error("goal {goal} belongs to a thread that the witness has not created yet")]
     GoalNotStarted { goal: EventIndex },
+    #[error("{thread} has not run as far as is claimed after the witness, or further")]
+    StandsElsewhere { thread: ThreadId },
     #[error("goals {first} and {second} do not conflict")]
     NoConflict { first: EventIndex, second: EventIndex },
     #[error("goals {first} and {second} are of the same thread")]

@@ -18,6 +18,6 @@ pub use contents::Contents;
 pub use describe::describe;
 pub use enumerate::enumerate;
 pub use gaps::add_gaps;
-pub use oracle::{MOST_TRIPLES, Reachable, Rules, Sight, come_between, reachable, reachable_if};
+pub use oracle::{MOST_TRIPLES, Reachable, Rules, Sight, can_meet, come_between, reachable, reachable_if};
 pub use random::{Features, Shape, SplitMix, alike, large, random};
 pub use text::{Labelled, ParseError, parse};

@@ -5,8 +5,10 @@
 //! and written without a look at the witness checker or the predictor, whose oracle it is. At most 64 events.
 
 mod between;
+mod meeting;
 
 pub use between::{MOST_TRIPLES, come_between};
+pub use meeting::can_meet;
 
 use rashomon_event::{Address, EventIndex, EventKind, Gap, LockMode, ReadUse, ThreadId, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashSet};

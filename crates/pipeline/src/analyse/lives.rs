@@ -11,7 +11,7 @@ use rashomon_event::{
     AccessClass, Address, Deadline, Event, EventIndex, EventKind, ObjectId, ObjectKind, OtherOp, SiteId, ThreadId, Trace,
 };
 use rashomon_order::Model;
-use rashomon_order::lives::{Edge, unordered_uses, used_by};
+use rashomon_order::lives::{unordered_uses, used_by};
 use rashomon_trace::{LoadedTrace, Misuse, MisuseRecord, Moment, SyncKind, SyncObject};
 use rustc_hash::{FxHashMap, FxHashSet};
 

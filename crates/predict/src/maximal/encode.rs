@@ -5,14 +5,16 @@
 //! that do not run come last, in the order of the trace: an edge that the trace respects binds nothing that it should not, and
 //! may always hold. Edges against the trace depend on literals that need not hold unless both events run.
 //!
+//! Where a part of the trace is ordered anew that does not begin with it, what comes before has run: it has no nodes, the writes
+//! that it leaves are the first ones that reads may see, and its open sections end in the part, or not at all.
+//!
 //! What is said at once is linear in the slice, semaphores apart: their takes are matched with posts. That sections of one lock
 //! exclude each other and that no write interferes with a read is said where a model disregards it ([`super::refine`]).
 
-use super::Target;
 use super::facts::{Bytes, Facts};
-use crate::closure::Cut;
+use super::{Part, Target};
 use crate::index::{Effect, NEVER};
-use rashomon_event::EventIndex;
+use rashomon_event::{EventIndex, Stand};
 use rashomon_sat::{Literal, Node, Problem, Solver};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ use std::collections::BTreeMap;
 /// A node by its number, which is its place among the nodes in the order of the trace.
 pub type Number = usize;
 
-/// Something that may be read: the write of a node, or what was there before (`None`).
+/// Something that may be read: the write of a node, or what was there before all nodes (`None`).
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// Holds if it is what the read is to see.
@@ -50,6 +52,11 @@ pub struct Step {
     pub writes: Vec<usize>,
 }
 
+/// The bytes that one of these wrote.
+fn bytes_of(writers: &[Option<EventIndex>; 8], writer: EventIndex) -> Bytes {
+    (0..8).filter(|&byte| writers[byte] == Some(writer)).fold(0, |mask, byte| mask | 1 << byte)
+}
+
 /// The slice has too many nodes, matches of takes and posts, or choices.
 pub struct TooLarge;
 
@@ -59,7 +66,7 @@ const MATCHES: usize = 200_000;
 pub struct Encoding<'f, 'a, 't> {
     pub facts: &'f Facts<'a, 't>,
     pub solver: Solver,
-    pub cut: Cut,
+    pub part: Part,
     /// Per thread, the position of its goal.
     goals: Vec<Option<u32>>,
     pub steps: Vec<Step>,
@@ -78,12 +85,12 @@ pub struct Encoding<'f, 'a, 't> {
 
 impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
     /// At most so many nodes.
-    pub fn new(facts: &'f Facts<'a, 't>, target: Target<'_>, cut: Cut, most: usize) -> Result<Self, TooLarge> {
-        let threads = cut.len();
+    pub fn new(facts: &'f Facts<'a, 't>, target: Target<'_>, part: Part, most: usize) -> Result<Self, TooLarge> {
+        let threads = part.cut.len();
         let mut encoding = Self {
             facts,
             solver: Solver::new(Problem::new()),
-            cut,
+            part,
             goals: vec![None; threads],
             steps: Vec::new(),
             threads: vec![Vec::new(); threads],
@@ -103,9 +110,10 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         encoding.nodes(target, most)?;
         encoding.structure();
         encoding.goals(target.goals);
+        encoding.stands(target.stands);
         encoding.orders(target.orders);
         encoding.waits();
-        encoding.uses();
+        encoding.uses(target.stands);
         encoding.memory()?;
         encoding.semaphores()?;
         Ok(encoding)
@@ -128,12 +136,16 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
     fn nodes(&mut self, target: Target<'_>, most: usize) -> Result<(), TooLarge> {
         let index = self.facts.index;
         let mut all: Vec<(EventIndex, u32, u32, Effect)> = Vec::new();
-        let mut needed: Vec<FxHashSet<u32>> = vec![FxHashSet::default(); self.cut.len()];
+        let mut needed: Vec<FxHashSet<u32>> = vec![FxHashSet::default(); self.part.cut.len()];
         for (thread, at) in target.orders.iter().flat_map(|&(one, other)| [index.place(one), index.place(other)]) {
             needed[thread as usize].insert(at);
         }
-        for thread in 0..self.cut.len() {
-            for need in index.structure.of(thread).iter().take_while(|need| need.at < self.cut[thread]) {
+        for stand in target.stands.iter().filter(|stand| stand.has_begun()) {
+            let [least, _] = stand.counts(&index.threads[stand.thread.index()]);
+            needed[stand.thread.index()].extend(least.checked_sub(1).map(|last| last as u32));
+        }
+        for thread in 0..self.part.cut.len() {
+            for need in index.structure.of(thread).iter().take_while(|need| need.at < self.part.cut[thread]) {
                 needed[thread].insert(need.at);
                 needed[need.thread as usize].insert(need.count - 1);
             }
@@ -146,9 +158,9 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
                 }
             }
         }
-        for (thread, &end) in self.cut.iter().enumerate() {
-            let mut steps = index.steps[thread].iter().peekable();
-            for at in 0..end {
+        for (thread, (&begin, &end)) in self.part.prefix.iter().zip(&self.part.cut).enumerate() {
+            let mut steps = index.steps[thread].iter().skip_while(|step| step.at < begin).peekable();
+            for at in begin..end {
                 let event = index.threads[thread][at as usize];
                 let step = steps.next_if(|step| step.at == at);
                 if step.is_some() || self.facts.is_shared(event) || needed[thread].contains(&at) || at + 1 == end {
@@ -160,7 +172,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             }
         }
         all.sort_unstable_by_key(|&(event, ..)| event);
-        let chains: Vec<_> = (0..self.cut.len()).map(|_| self.problem().chain()).collect();
+        let chains: Vec<_> = (0..self.part.cut.len()).map(|_| self.problem().chain()).collect();
         for (number, (event, thread, at, effect)) in all.into_iter().enumerate() {
             let runs = self.problem().variable().positive();
             self.problem().node(chains[thread as usize]);
@@ -175,8 +187,11 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         Ok(())
     }
 
-    /// If the literals hold, an event runs. The event's node, if it may run at all.
+    /// If the literals hold, an event runs. The event's node, if it may run at all and has not run before.
     fn require(&mut self, unless: &[Literal], (thread, at): (u32, u32)) -> Option<Number> {
+        if at < self.part.prefix[thread as usize] {
+            return None;
+        }
         let number = self.number(thread, at);
         let mut clause = unless.to_vec();
         clause.extend(number.map(|number| self.steps[number].runs));
@@ -186,8 +201,8 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
 
     fn structure(&mut self) {
         let index = self.facts.index;
-        for thread in 0..self.cut.len() {
-            let end = self.cut[thread];
+        for thread in 0..self.part.cut.len() {
+            let end = self.part.cut[thread];
             for need in index.structure.of(thread).iter().take_while(|need| need.at < end) {
                 let Some(number) = self.number(thread as u32, need.at) else { continue };
                 let runs = self.steps[number].runs;
@@ -210,6 +225,19 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             }
             for needed in index.needed_at(goal) {
                 self.require(&[], needed);
+            }
+        }
+    }
+
+    fn stands(&mut self, stands: &[Stand]) {
+        let index = self.facts.index;
+        for stand in stands.iter().filter(|stand| stand.has_begun()) {
+            let thread = stand.thread.index();
+            if let Some(fork) = index.fork[thread] {
+                self.require(&[], fork);
+            }
+            if let Some(last) = stand.counts(&index.threads[thread])[0].checked_sub(1) {
+                self.require(&[], (thread as u32, last as u32));
             }
         }
     }
@@ -241,12 +269,16 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
     }
 
     /// A read has to see what it saw once something runs, or is next, that depends on it.
-    fn uses(&mut self) {
+    fn uses(&mut self, stands: &[Stand]) {
         let (trace, index) = (self.facts.index.trace, self.facts.index);
+        let keeps = |thread: u32| stands.iter().any(|stand| stand.has_begun() && stand.thread.0 == thread);
         for number in 0..self.steps.len() {
             let event = self.steps[number].event;
             let Some(one) = self.facts.use_of(event) else { continue };
             let (thread, _) = index.place(event);
+            if keeps(thread) {
+                continue;
+            }
             let first = one.first.map(|first| index.place(first).1);
             if first.zip(self.goals[thread as usize]).is_some_and(|(first, goal)| goal >= first) {
                 continue;
@@ -280,6 +312,12 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
                 touched.entry(granule).or_default().push(bytes);
             }
         }
+        let before: FxHashMap<u32, [Option<EventIndex>; 8]> =
+            touched.keys().map(|&granule| (granule, self.facts.writers_before(granule, self.part.from))).collect();
+        for (granule, masks) in &mut touched {
+            let writers = &before[granule];
+            masks.extend(writers.iter().flatten().map(|&writer| bytes_of(writers, writer)));
+        }
         // Cells: pieces of granules that none of them tells apart.
         let mut cells: FxHashMap<u32, Vec<(usize, Bytes)>> = FxHashMap::default();
         for (granule, masks) in touched {
@@ -303,7 +341,8 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         for number in 0..self.steps.len() {
             for read in self.facts.reads(self.steps[number].event) {
                 for &(cell, piece) in cells[&read.granule].iter().filter(|(_, piece)| piece & read.bytes != 0) {
-                    let found = self.choices(number, read, piece, &writers[cell]);
+                    let first = before[&read.granule][piece.trailing_zeros() as usize];
+                    let found = self.choices(number, (read, piece), (first, &writers[cell]));
                     choices += found.len().saturating_sub(1);
                     if choices > MATCHES {
                         return Err(TooLarge);
@@ -320,8 +359,13 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         self.kept.get(&reader).copied().unwrap_or(self.steps[reader].runs)
     }
 
-    /// What a read of a cell may see, with what each choice needs.
-    fn choices(&mut self, reader: Number, read: &super::facts::Read, piece: Bytes, writers: &[Number]) -> Vec<Choice> {
+    /// What a read of a cell may see, with what each choice needs. `first`: who wrote what was there before all nodes.
+    fn choices(
+        &mut self,
+        reader: Number,
+        (read, piece): (&super::facts::Read, Bytes),
+        (first, writers): (Option<EventIndex>, &[Number]),
+    ) -> Vec<Choice> {
         let facts = self.facts;
         let event = self.steps[reader].event;
         let runs = self.kept_of(reader);
@@ -332,7 +376,8 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             // The thread's own writes come in its order.
             let behind = writer.is_some_and(|writer| of_own(&&writer) && writer >= reader);
             let hidden = own.is_some_and(|own| writer.is_none_or(|writer| of_own(&&writer) && writer < own));
-            !behind && !hidden && facts.may_see(event, read, writer.map(|writer| self.steps[writer].event), piece)
+            let written_by = writer.map_or(first, |writer| Some(self.steps[writer].event));
+            !behind && !hidden && facts.may_see(event, read, written_by, piece)
         };
         let all = std::iter::once(None).chain(writers.iter().copied().map(Some));
         let writers: Vec<Option<Number>> = all.filter(|&writer| possible(writer)).collect();
@@ -340,7 +385,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         for &writer in &writers {
             let literal = if writers.len() == 1 { runs } else { self.problem().variable().positive() };
             if writers.len() > 1 {
-                let seen = writer.map(|writer| self.steps[writer].event) == read.writer;
+                let seen = writer.map_or(first, |writer| Some(self.steps[writer].event)) == read.writer;
                 self.solver.prefer(if seen { literal } else { !literal });
             }
             let mut needs = Vec::new();
@@ -373,13 +418,15 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
                 places.filter_map(|(thread, at)| self.number(thread, at)).collect()
             };
             let (takes, posts) = (numbers(&semaphore.takes), numbers(&semaphore.posts));
-            if semaphore.initial >= takes.len() as u64 {
+            let before = |events: &[EventIndex]| events.partition_point(|event| *event < self.part.from) as u64;
+            let initial = (semaphore.initial + before(&semaphore.posts)).saturating_sub(before(&semaphore.takes));
+            if initial >= takes.len() as u64 {
                 continue;
             }
-            let tokens: Vec<Option<Number>> = (0..semaphore.initial).map(|_| None).chain(posts.into_iter().map(Some)).collect();
-            if takes.len() * tokens.len() > MATCHES {
+            if (initial as usize).saturating_add(posts.len()).saturating_mul(takes.len()) > MATCHES {
                 return Err(TooLarge);
             }
+            let tokens: Vec<Option<Number>> = (0..initial).map(|_| None).chain(posts.into_iter().map(Some)).collect();
             let mut used: Vec<Vec<Literal>> = vec![Vec::new(); tokens.len()];
             for take in takes {
                 let mut clause = vec![!self.steps[take].runs];
@@ -429,10 +476,10 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             NEVER => None,
             release => self.number(section.thread, release),
         });
-        let [Some(one), Some(other)] = begins else { return };
-        let mut clause = vec![!self.steps[one].runs, !self.steps[other].runs];
-        for (end, next, observed) in [(ends[0], other, true), (ends[1], one, false)] {
-            let Some(end) = end else { continue };
+        let mut clause: Vec<Literal> = begins.iter().flatten().map(|&begin| !self.steps[begin].runs).collect();
+        for (end, next, observed) in [(ends[0], begins[1], true), (ends[1], begins[0], false)] {
+            // A section that had begun before all nodes comes first.
+            let (Some(end), Some(next)) = (end, next) else { continue };
             let literal = self.problem().variable().positive();
             self.solver.prefer(if observed { literal } else { !literal });
             let runs = self.steps[end].runs;

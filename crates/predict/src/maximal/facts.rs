@@ -200,6 +200,21 @@ impl<'a, 't> Facts<'a, 't> {
         self.spans(event).map_or(&[], |[_, writes]| &self.writes[writes])
     }
 
+    /// Who wrote the bytes of a granule last before an event.
+    pub fn writers_before(&self, granule: u32, event: EventIndex) -> [Option<EventIndex>; 8] {
+        let writes = &self.granules[granule as usize].writes;
+        let before = &writes[..writes.partition_point(|write| write.event < event)];
+        let (mut writers, mut left) = ([None; 8], Bytes::MAX);
+        for write in before.iter().rev() {
+            each(write.bytes & left).for_each(|byte| writers[byte] = Some(write.event));
+            left &= !write.bytes;
+            if left == 0 {
+                break;
+            }
+        }
+        writers
+    }
+
     pub fn is_shared(&self, event: EventIndex) -> bool {
         self.numbers[event.index()] != NONE
     }

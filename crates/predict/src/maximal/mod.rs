@@ -8,11 +8,13 @@
 //! nothing keeps its writer, so that without values the answers are those of [`crate::exact`]. A read of which the trace knows
 //! that nothing which runs, or is next, depends on it may see anything; who reads what is computed from it sees another value.
 //!
-//! Only the backward slice of the goals takes part. It becomes a problem of clauses and edges for `rashomon-sat`; rules about
-//! pairs of sections and of accesses are added where a model disregards them.
+//! Only the backward slice of the goals takes part, or if that is asked for a window of the trace, before which all is as it was.
+//! It becomes a problem of clauses and edges for `rashomon-sat`; rules about pairs of sections and of accesses are added where a
+//! model disregards them.
 //!
 //! Guarantee: a witness has passed a run of all rules but those of the theory; `Refuted` comes with a proof that the checker of
-//! proofs has accepted. `Undecided` only when a limit is reached. Limits: values are compared byte by byte, and the value of an
+//! proofs has accepted. `Undecided` only when a limit is reached, or where no order of a window shows the goals that is not of the
+//! whole trace. Limits: values are compared byte by byte, and the value of an
 //! access is not looked for in the trace.
 //!
 //! Cost: exponential at worst. Memory: events of the slice that synchronise or touch shared memory, times threads.
@@ -22,6 +24,7 @@ mod facts;
 mod refine;
 mod slice;
 mod values;
+mod window;
 
 pub use facts::Facts;
 pub use values::Values;
@@ -29,7 +32,7 @@ pub use values::Values;
 use crate::closure::Cut;
 use crate::regroup::{Order, regroup};
 use encode::{Encoding, TooLarge};
-use rashomon_event::{Deadline, EventIndex};
+use rashomon_event::{Deadline, EventIndex, Stand};
 use rashomon_sat::{Answer, Model, Problem, Statistics, proof};
 use slice::{MOST_LOOKS, Most};
 use std::collections::BTreeSet;
@@ -46,16 +49,21 @@ pub struct Limits {
     pub rounds: usize,
     /// Conflicts over all rounds.
     pub conflicts: u64,
+    /// Events of the window around the goals that is ordered anew, instead of their slice.
+    pub window: Option<usize>,
 }
+
+/// Events of a window, unless another number is asked for.
+pub const WINDOW: usize = 10_000;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { events: 10_000, rounds: 200, conflicts: 20_000 }
+        Self { events: 10_000, rounds: 200, conflicts: 20_000, window: None }
     }
 }
 
 impl Limits {
-    pub const NONE: Self = Self { events: usize::MAX, rounds: usize::MAX, conflicts: u64::MAX };
+    pub const NONE: Self = Self { events: usize::MAX, rounds: usize::MAX, conflicts: u64::MAX, window: None };
 
     const fn slice(&self) -> Most {
         Most { events: self.events, looks: MOST_LOOKS }
@@ -91,11 +99,14 @@ pub struct Target<'q> {
     pub goals: &'q [EventIndex],
     /// Events that have to run before, the first of each pair earlier than the second.
     pub orders: &'q [(EventIndex, EventIndex)],
+    /// How far threads without a goal have to have run, and may have. What such a thread has read it has to have read, as what it
+    /// does there is no event that could be known not to depend on it.
+    pub stands: &'q [Stand],
 }
 
 impl<'q> Target<'q> {
     pub const fn next(goals: &'q [EventIndex]) -> Self {
-        Self { goals, orders: &[] }
+        Self { goals, orders: &[], stands: &[] }
     }
 }
 
@@ -121,7 +132,12 @@ pub fn comes_between(
     limits: &Limits,
     deadline: Deadline,
 ) -> Examined {
-    examine(facts, Target { goals: &[second], orders: &[(first, between)] }, limits, deadline)
+    examine(facts, Target { goals: &[second], orders: &[(first, between)], stands: &[] }, limits, deadline)
+}
+
+/// Whether an event can be next while other threads have run so far.
+pub fn meets(facts: &Facts<'_, '_>, next: EventIndex, stands: &[Stand], limits: &Limits, deadline: Deadline) -> Examined {
+    examine(facts, Target { goals: &[next], orders: &[], stands }, limits, deadline)
 }
 
 /// A witness in which some read sees another write, of the value that it saw or because nothing depends on it. `None`: there is
@@ -129,7 +145,7 @@ pub fn comes_between(
 pub fn by_value(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Limits, deadline: Deadline) -> Option<Vec<EventIndex>> {
     let target = Target::next(goals);
     let slice = slice::slice(facts, target, limits.slice(), deadline).filter(slice::Slice::has_choices)?;
-    match within(facts, target, slice.cut, limits, deadline).decision {
+    match within(facts, target, Part::of(slice.cut), limits, deadline).decision {
         Decision::Witness(order) => Some(order),
         Decision::Refuted | Decision::Undecided => None,
     }
@@ -145,7 +161,7 @@ pub fn values_may_tell(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Lim
         return BTreeSet::new();
     };
     let slice::Slice { cut, choices, .. } = slice;
-    match within(facts, target, cut, limits, deadline).decision {
+    match within(facts, target, Part::of(cut), limits, deadline).decision {
         Decision::Witness(_) => choices,
         Decision::Refuted | Decision::Undecided => BTreeSet::new(),
     }
@@ -153,19 +169,48 @@ pub fn values_may_tell(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Lim
 
 /// Decides, and tells of what.
 pub fn examine(facts: &Facts<'_, '_>, target: Target<'_>, limits: &Limits, deadline: Deadline) -> Examined {
-    match slice::slice(facts, target, limits.slice(), deadline) {
-        Some(slice) => within(facts, target, slice.cut, limits, deadline),
+    let part = match limits.window {
+        Some(events) => window::around(facts.index, target, events),
+        None => slice::slice(facts, target, limits.slice(), deadline).map(|slice| Part::of(slice.cut)),
+    };
+    match part {
+        Some(part) => within(facts, target, part, limits, deadline),
         None => Examined { decision: Decision::Undecided, cost: Cost::default(), problem: None },
     }
 }
 
-fn within(facts: &Facts<'_, '_>, target: Target<'_>, cut: Cut, limits: &Limits, deadline: Deadline) -> Examined {
+/// The events of the trace that would be ordered anew. `None`: no window of that size holds what the target is about.
+pub fn window(facts: &Facts<'_, '_>, target: Target<'_>, events: usize) -> Option<std::ops::Range<usize>> {
+    window::range(facts.index.trace.events.len(), target, events)
+}
+
+/// Of each thread, the events that may be ordered anew: those from `prefix` to `cut`.
+struct Part {
+    /// Where it begins in the trace. All before it have run, in the order of the trace.
+    from: EventIndex,
+    prefix: Cut,
+    cut: Cut,
+    /// Whether an order that shows the goals can be restricted to it, so that none of it means none at all.
+    is_closed: bool,
+}
+
+impl Part {
+    fn of(cut: Cut) -> Self {
+        Self { from: EventIndex(0), prefix: vec![0; cut.len()], cut, is_closed: true }
+    }
+}
+
+fn within(facts: &Facts<'_, '_>, target: Target<'_>, part: Part, limits: &Limits, deadline: Deadline) -> Examined {
     let mut cost = Cost::default();
-    let mut encoding = match Encoding::new(facts, target, cut, limits.events) {
+    let is_closed = part.is_closed;
+    let mut encoding = match Encoding::new(facts, target, part, limits.events) {
         Ok(encoding) => encoding,
         Err(TooLarge) => return Examined { decision: Decision::Undecided, cost, problem: None },
     };
-    let decision = search(&mut encoding, target, limits, deadline, &mut cost);
+    let decision = match search(&mut encoding, target, limits, deadline, &mut cost) {
+        Decision::Refuted if !is_closed => Decision::Undecided,
+        decision => decision,
+    };
     cost.events = encoding.steps.len();
     cost.variables = encoding.solver.problem().variables();
     cost.clauses = encoding.solver.problem().clauses().len();
@@ -202,8 +247,8 @@ fn search(
 /// The model's order with the events that have no node, and with few context switches.
 fn witness(encoding: &Encoding<'_, '_, '_>, target: Target<'_>, model: &Model) -> Vec<EventIndex> {
     let index = encoding.facts.index;
-    let mut cut: Cut = vec![0; encoding.cut.len()];
-    let mut order = Vec::new();
+    let mut cut: Cut = encoding.part.prefix.clone();
+    let mut order: Vec<EventIndex> = index.trace.indices().take(encoding.part.from.index()).collect();
     let advance = |thread: u32, end: u32, cut: &mut Cut, order: &mut Vec<EventIndex>| {
         let start = std::mem::replace(&mut cut[thread as usize], end);
         order.extend_from_slice(&index.threads[thread as usize][start as usize..end as usize]);

@@ -15,6 +15,9 @@ pub fn refine(encoding: &mut Encoding<'_, '_, '_>, model: &Model) -> usize {
         model.order.iter().map(|node| node.index()).filter(|&number| model.holds(encoding.steps[number].runs)).collect();
     let mut last: Vec<Option<Number>> = vec![None; encoding.cells];
     let mut open: Vec<Vec<u32>> = vec![Vec::new(); index.locks];
+    for (thread, &count) in encoding.part.prefix.iter().enumerate().filter(|(_, count)| **count > 0) {
+        index.open_at(thread, count).for_each(|section| open[index.sections[section as usize].lock as usize].push(section));
+    }
     let (mut overlaps, mut interferences) = (Vec::new(), Vec::new());
     for &number in &order {
         let step = &encoding.steps[number];

@@ -74,8 +74,19 @@ pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, bounds: Most, deadline: 
         let (thread, at) = index.place(goal);
         slice.most[thread as usize] = slice.most[thread as usize].min(at);
     }
+    for stand in target.stands {
+        let thread = stand.thread.index();
+        slice.most[thread] = slice.most[thread].min(stand.counts(&index.threads[thread])[1] as u32);
+    }
     for &(one, other) in target.orders {
         [one, other].into_iter().for_each(|event| slice.need(index.place(event)));
+    }
+    for stand in target.stands.iter().filter(|stand| stand.has_begun()) {
+        let thread = stand.thread.index();
+        index.fork[thread].into_iter().for_each(|fork| slice.need(fork));
+        if let Some(last) = stand.counts(&index.threads[thread])[0].checked_sub(1) {
+            slice.need((thread as u32, last as u32));
+        }
     }
     for &goal in target.goals {
         let (thread, at) = index.place(goal);

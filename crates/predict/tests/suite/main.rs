@@ -6,6 +6,7 @@ mod csp;
 mod damaged;
 mod gaps;
 mod maximal;
+mod meetings;
 mod oracle;
 mod scenarios;
 mod uses;
