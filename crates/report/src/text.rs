@@ -149,8 +149,9 @@ pub(crate) fn verdict_words(verdict: &Verdict) -> String {
 }
 
 /// What a proof of this grade says, for who reads it the first time.
-const fn proof_words(kind: FindingKind, grade: Grade) -> &'static str {
-    match grade {
+fn proof_words(finding: &Finding, grade: Grade) -> String {
+    let kind = finding.kind;
+    let words = match grade {
         Grade::Unordered if matches!(kind, FindingKind::LifetimeRace) => {
             "both were executed and nothing orders them: the object may be used before its life begins, or when it is over"
         }
@@ -166,25 +167,34 @@ const fn proof_words(kind: FindingKind, grade: Grade) -> &'static str {
         }
         Grade::Crashed => "an execution under the stored schedule was ended by a signal",
         Grade::WrongExit => "an execution under the stored schedule ended with this exit code",
-        Grade::Observed => match kind {
-            FindingKind::UnlockNotHeld => {
-                "the recorded execution did it: only the thread that holds a lock may release it, or it protects nothing"
-            }
-            FindingKind::DestroyLocked => {
-                "the recorded execution did it: who holds the lock, or waits for it, goes on with what is no lock any more"
-            }
-            FindingKind::DestroyAwaited => {
-                "the recorded execution did it: what the other thread waits for is no more, and nobody can be sure to wake it"
-            }
-            FindingKind::DoubleLock => "the recorded execution did it: the lock is not recursive",
-            FindingKind::UseOfDestroyed => "the recorded execution did it: what lies there protects nobody, and wakes nobody",
-            FindingKind::ThreadLeak => {
-                "the recorded execution did it: what the system keeps of a thread is given back when it is joined or detached"
-            }
-            _ => "the recorded execution did it",
-        },
+        Grade::Observed => {
+            let which = if is_foreseen(finding) { "a forced" } else { "the recorded" };
+            return match misuse_words(kind) {
+                Some(why) => format!("{which} execution did it: {why}"),
+                None => format!("{which} execution did it"),
+            };
+        }
         Grade::Freed => "an execution did it: what lies there may belong to somebody else by then, whatever orders the threads",
-    }
+    };
+    words.into()
+}
+
+/// A wrong use that another order of a recording shows.
+fn is_foreseen(finding: &Finding) -> bool {
+    finding.kind.is_misuse() && finding.evidence == Evidence::Conflict
+}
+
+/// Why it is wrong.
+const fn misuse_words(kind: FindingKind) -> Option<&'static str> {
+    Some(match kind {
+        FindingKind::UnlockNotHeld => "only the thread that holds a lock may release it, or it protects nothing",
+        FindingKind::DestroyLocked => "who holds the lock, or waits for it, goes on with what is no lock any more",
+        FindingKind::DestroyAwaited => "what the other thread waits for is no more, and nobody can be sure to wake it",
+        FindingKind::DoubleLock => "the lock is not recursive",
+        FindingKind::UseOfDestroyed => "what lies there protects nobody, and wakes nobody",
+        FindingKind::ThreadLeak => "what the system keeps of a thread is given back when it is joined or detached",
+        _ => return None,
+    })
 }
 
 /// How often what was shown once came about again.
@@ -199,7 +209,7 @@ fn replays_words(finding: &Finding, replays: Replays) -> String {
 /// What the verdict means, for who reads it the first time.
 fn explanation(finding: &Finding) -> Option<String> {
     Some(match &finding.verdict {
-        Verdict::Proven(_) => proof_words(finding.kind, finding.verdict.grade()?).into(),
+        Verdict::Proven(_) => proof_words(finding, finding.verdict.grade()?),
         Verdict::Predicted => format!("another schedule of the recorded execution shows it; {}", unforced_words(finding)),
         Verdict::Suspected if finding.kind == FindingKind::ThreadLeak => {
             "what the system keeps of a thread is given back when it is joined or detached, or when the process ends".into()
@@ -207,7 +217,7 @@ fn explanation(finding: &Finding) -> Option<String> {
         Verdict::Suspected if finding.kind == FindingKind::UseAfterFree => {
             "an execution did it when the process was about to end".into()
         }
-        Verdict::Suspected if finding.kind.is_misuse() => {
+        Verdict::Suspected if finding.kind.is_misuse() && !is_foreseen(finding) => {
             "the recorded execution did it, and the lock, which checks for errors, refused: \
                 a bug unless the program looks at the result"
                 .into()
@@ -250,6 +260,10 @@ fn is_like(one: &Side, other: &Side) -> bool {
 fn unforced_words(finding: &Finding) -> &'static str {
     if was_forced_in_vain(finding) { "forcing that has not shown it" } else { "it was not forced" }
 }
+
+/// Of what another order shows.
+const ORDERED_BY_CHANCE: &str = "in the recorded execution neither creation nor joining of threads orders them; in another order, in \
+    which every thread reads what it read, it happens";
 
 const fn evidence_words(evidence: Evidence) -> &'static str {
     match evidence {
@@ -403,7 +417,8 @@ pub(crate) fn phrases(finding: &Finding) -> Vec<String> {
     phrases.extend(explanation(finding));
     phrases.extend(finding.verdict.replays().map(|replays| replays_words(finding, replays)));
     phrases.extend(finding.harm.map(|harm| format!("consequence: {}", harm_words(harm))));
-    phrases.push(format!("evidence: {}", evidence_words(finding.evidence)));
+    let evidence = if is_foreseen(finding) { ORDERED_BY_CHANCE } else { evidence_words(finding.evidence) };
+    phrases.push(format!("evidence: {evidence}"));
     if finding.occurrences > 1 {
         phrases.push(match finding.evidence {
             Evidence::Observed => format!("seen {} times", finding.occurrences),

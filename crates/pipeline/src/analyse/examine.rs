@@ -4,6 +4,7 @@
 //! takes long and does not look) it is left behind: it ends at its next look, or with the process. Nothing of what it had handed
 //! over before is lost.
 
+use crate::analyse::foreseen::{Foreseen, foresee};
 use crate::analyse::gaps::heed;
 use crate::analyse::{Analysed, Engine, Values, analyse, analyse_values, lives, recognise};
 use crate::check::budget::Deadlines;
@@ -22,10 +23,14 @@ const WAITING: usize = 2;
 
 enum Message {
     Loaded(Arc<LoadedTrace>, Shown),
+    Foreseen(Foreseen),
     Found(Analysed),
     Done(Statistics, Wanted),
     Failed(PipelineError),
 }
+
+/// Of the time for predictions, the part that lifetimes may take.
+const SHARE_OF_LIVES: u32 = 8;
 
 /// An analysis that goes on.
 pub(crate) struct Examination {
@@ -34,6 +39,7 @@ pub(crate) struct Examination {
     left_behind: Deadline,
     statistics: Option<Statistics>,
     wanted: Wanted,
+    foreseen: Vec<Foreseen>,
 }
 
 impl Examination {
@@ -42,8 +48,8 @@ impl Examination {
         let (sender, messages) = sync_channel(WAITING);
         let (deadlines, trusted) = (*deadlines, trusted.to_vec());
         let thread = std::thread::spawn(move || examine(&folder, (engine, values), (&deadlines, &trusted), &sender));
-        let wanted = Wanted::default();
-        Self { messages, thread: Some(thread), left_behind: deadlines.left_behind, statistics: None, wanted }
+        let (wanted, foreseen) = Default::default();
+        Self { messages, thread: Some(thread), left_behind: deadlines.left_behind, statistics: None, wanted, foreseen }
     }
 
     fn next(&mut self) -> Option<Message> {
@@ -68,19 +74,22 @@ impl Examination {
         match self.next() {
             Some(Message::Loaded(loaded, shown)) => Ok(Some((loaded, shown))),
             Some(Message::Failed(error)) => Err(error),
-            Some(Message::Found(_) | Message::Done(..)) | None => Ok(None),
+            Some(Message::Foreseen(_) | Message::Found(_) | Message::Done(..)) | None => Ok(None),
         }
     }
 
     /// The next candidate; `None`: there is no more, or no more time.
     pub(crate) fn found(&mut self) -> Option<Analysed> {
-        match self.next()? {
-            Message::Found(analysed) => Some(analysed),
-            Message::Done(statistics, wanted) => {
-                (self.statistics, self.wanted) = (Some(statistics), wanted);
-                None
+        loop {
+            match self.next()? {
+                Message::Foreseen(foreseen) => self.foreseen.push(foreseen),
+                Message::Found(analysed) => return Some(analysed),
+                Message::Done(statistics, wanted) => {
+                    (self.statistics, self.wanted) = (Some(statistics), wanted);
+                    return None;
+                }
+                Message::Loaded(..) | Message::Failed(_) => return None,
             }
-            Message::Loaded(..) | Message::Failed(_) => None,
         }
     }
 
@@ -94,6 +103,11 @@ impl Examination {
     /// Which values could show more, once it has come to its end.
     pub(crate) const fn wanted(&self) -> &Wanted {
         &self.wanted
+    }
+
+    /// Wrong uses that other orders show, as far as it has come.
+    pub(crate) fn take_foreseen(&mut self) -> Vec<Foreseen> {
+        std::mem::take(&mut self.foreseen)
     }
 }
 
@@ -125,6 +139,12 @@ fn examine(
     let shown = Shown::of(&loaded.trace, deadlines.predicting);
     if sender.send(Message::Loaded(Arc::clone(&loaded), shown)).is_err() {
         return;
+    }
+    if values != Values::Alone {
+        let share = deadlines.predicting.left().map_or(Deadline::NEVER, |left| Deadline::within(left / SHARE_OF_LIVES));
+        foresee(&loaded, share, |foreseen| {
+            let _ = sender.send(Message::Foreseen(foreseen));
+        });
     }
     let (statistics, wanted) = analyse_values(&loaded.trace, engine, values, deadlines.predicting, |analysed| {
         let _ = sender.send(Message::Found(analysed));

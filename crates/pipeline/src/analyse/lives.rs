@@ -8,7 +8,7 @@
 
 use crate::analyse::modules::is_own;
 use rashomon_event::{
-    AccessClass, Address, Deadline, Event, EventIndex, EventKind, ObjectId, ObjectKind, OtherOp, SiteId, ThreadId, Trace,
+    AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, ObjectId, ObjectKind, OtherOp, SiteId, ThreadId, Trace,
 };
 use rashomon_order::Model;
 use rashomon_order::lives::{unordered_uses, used_by};
@@ -18,10 +18,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const MOST: usize = 64;
 
 /// An edge of a life, and which one.
-struct Told {
-    edge: Edge,
-    at: Moment,
-    misuse: Misuse,
+pub(super) struct Told {
+    pub edge: Edge,
+    pub at: Moment,
+    pub misuse: Misuse,
 }
 
 /// The first one of each pair of places, but for those that are told already.
@@ -60,22 +60,22 @@ pub(crate) fn lifetime_races(loaded: &LoadedTrace, deadline: Deadline) -> Vec<Mi
     found
 }
 
-const fn ordered(one: SiteId, other: SiteId) -> (SiteId, SiteId) {
+pub(super) const fn ordered(one: SiteId, other: SiteId) -> (SiteId, SiteId) {
     if one.0 <= other.0 { (one, other) } else { (other, one) }
 }
 
-const fn moment(event: &Event, index: EventIndex) -> Moment {
+pub(super) const fn moment(event: &Event, index: EventIndex) -> Moment {
     Moment { thread: event.thread, site: event.site, context: event.context, before: index }
 }
 
 /// Identity and bytes of what has a life.
-fn bytes(object: &SyncObject) -> Option<(Address, Address)> {
+pub(super) fn bytes(object: &SyncObject) -> Option<(Address, Address)> {
     use SyncKind::{Barrier, Condition, Mutex, RwLock, Spin};
     matches!(object.kind, Mutex | RwLock | Spin | Condition | Barrier).then_some((object.identity, object.data?))
 }
 
 /// In the order of the trace.
-fn edges_of(loaded: &LoadedTrace, objects: &FxHashMap<Address, Address>, deadline: Deadline) -> Vec<Told> {
+pub(super) fn edges_of(loaded: &LoadedTrace, objects: &FxHashMap<Address, Address>, deadline: Deadline) -> Vec<Told> {
     let told = |object: Address, at: Moment, misuse: Misuse| Told {
         edge: Edge { object, thread: at.thread, before: at.before },
         at,
@@ -161,7 +161,7 @@ fn is_heap(trace: &Trace, object: ObjectId) -> bool {
 }
 
 /// Where the end of the process was asked for. What comes behind it may as well never happen.
-fn asks_for_end(trace: &Trace, wanted: bool) -> Option<EventIndex> {
+pub(super) fn asks_for_end(trace: &Trace, wanted: bool) -> Option<EventIndex> {
     let asks = |event: &Event| event.kind == EventKind::Other(OtherOp::AsksForEnd);
     trace.events.iter().position(asks).filter(|_| wanted).map(|at| EventIndex(at as u32))
 }

@@ -6,6 +6,7 @@ pub mod agreement;
 pub mod calls;
 pub(crate) mod examine;
 pub mod filter;
+pub(crate) mod foreseen;
 pub mod gaps;
 mod guards;
 pub mod imported;

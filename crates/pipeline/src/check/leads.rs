@@ -315,6 +315,10 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
     {
         lead(composer.of_misuse(record), None, (None, 0));
     }
+    for foreseen in examination.take_foreseen() {
+        let came = foreseen.order.len();
+        lead(composer.of_foreseen(&foreseen), None, (None, came));
+    }
     match examination.statistics() {
         Some(statistics) => {
             tally.out_of_time += statistics.out_of_time as u64;

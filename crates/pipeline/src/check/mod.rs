@@ -12,6 +12,7 @@ pub mod prove;
 pub mod pursue;
 
 pub mod tally;
+mod uses;
 
 use crate::analyse::examine::Examination;
 use crate::analyse::{Engine, Values};
@@ -173,6 +174,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             if let Some(schedule) = self.recorded(&lead.from, gathered)? {
                 prover.replay_observed(&mut lead.finding, &schedule, &session)?;
             }
+            return self.clean_up(&session);
+        }
+        if let Some(schedule) = lead.finding.schedule.clone().filter(|_| lead.finding.kind.is_misuse()) {
+            prover.force_use(&mut lead.finding, &schedule, &session)?;
             return self.clean_up(&session);
         }
         let is_first = lead.waits(hurry) || lead.is_forced_once();

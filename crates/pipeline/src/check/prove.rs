@@ -328,6 +328,7 @@ pub fn same_again<S: Symbols + ?Sized>(
             shows(&|composer| unordered_again(composer, finding, &places, Deadline::NEVER).is_some())
         }
         Some(Grade::Observed | Grade::Freed) => loaded().is_some_and(|loaded| misuse_like(&loaded, finding).is_some()),
+        None if finding.kind.is_misuse() => loaded().is_some_and(|loaded| misuse_like(&loaded, finding).is_some()),
         // That it did not come about before is nothing to come about again.
         None => {
             let Some(schedule) = &finding.schedule else { return Ok(false) };
@@ -449,7 +450,7 @@ pub fn may_be_unordered(finding: &Finding) -> bool {
     finding.kind == FindingKind::DataRace && finding.evidence == Evidence::HappensBefore
 }
 
-fn not_proven(finding: &mut Finding, outcome: &Outcome) {
+pub(crate) fn not_proven(finding: &mut Finding, outcome: &Outcome) {
     match outcome {
         Outcome::Diverged(divergence) => {
             let expected = format!("{} (turn {})", divergence.expected, divergence.turn + 1);

@@ -125,6 +125,21 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         }
     }
 
+    /// What an order adds behind which the finding has come about: a schedule without a goal.
+    pub(crate) fn with_order(&self, finding: Finding, order: &[EventIndex]) -> Finding {
+        let is_whole = !self.thinned && self.unseen.is_empty();
+        let (schedule, mut notes) = (self.planner.of_order(order), finding.notes.clone());
+        notes.extend(schedule.as_ref().err().map(|error| format!("no schedule: {error}")));
+        Finding {
+            verdict: if is_whole { Verdict::Predicted } else { Verdict::Suspected },
+            witness_level: Some(WitnessLevel::Causal),
+            schedule: schedule.ok(),
+            unseen: if self.thinned { Vec::new() } else { self.unseen.libraries.clone() },
+            notes,
+            ..finding
+        }
+    }
+
     /// Whether the recording speaks against it: a pair of accesses that it orders, of which no correct reordering has been
     /// overlooked, and none shows it. What another schedule reads there is not known; it may show it.
     pub(crate) fn refutes(&self, analysed: &Analysed) -> bool {

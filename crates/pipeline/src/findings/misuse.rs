@@ -1,5 +1,6 @@
 //! Findings that the recorded execution itself shows: wrong uses of locks, threads and memory.
 
+use crate::analyse::foreseen::Foreseen;
 use crate::analyse::lives::lifetime_races;
 use crate::analyse::modules::Unseen;
 use crate::findings::compose::{Composer, shown};
@@ -104,6 +105,13 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         };
         unseen.doubts(&mut finding);
         finding
+    }
+
+    /// What another order would show, with the schedule that is to show it.
+    pub(crate) fn of_foreseen(&self, foreseen: &Foreseen) -> Finding {
+        let mut finding = self.of_misuse(&foreseen.record);
+        finding.evidence = Evidence::Conflict;
+        self.with_order(finding, &foreseen.order)
     }
 
     fn use_of(&self, event: EventIndex) -> String {
