@@ -218,6 +218,11 @@ pub enum Command {
         /// this option, and then each alone on the same candidates; how far they agree goes to standard error.
         #[arg(long, value_name = "ENGINE")]
         engine: Option<PredictEngine>,
+        /// With --engine causality: decide in windows of N events around each candidate instead of all that it depends on, for
+        /// candidates that depend on more than the solver takes. Default of N: 10000.
+        #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = WINDOW, require_equals = true,
+            requires = "engine", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+        window: Option<u32>,
         /// Look at a part of the store's recordings, such as 2/5: the second, the seventh, and so on. Default: at all of them.
         #[arg(long, value_name = "NUMBER/OF")]
         shard: Option<Shard>,
@@ -249,6 +254,10 @@ pub enum Command {
         /// Who decides what is forced: one of the engines of `predict`. all: as without this option.
         #[arg(long, value_name = "ENGINE")]
         engine: Option<PredictEngine>,
+        /// As for `predict`.
+        #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = WINDOW, require_equals = true,
+            requires = "engine", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+        window: Option<u32>,
         #[command(flatten)]
         libraries: TrustOptions,
         #[command(flatten)]
@@ -421,6 +430,9 @@ impl Command {
 
 /// Where recordings are long, deciding thousands of suspicions takes longer than forcing what comes of the first.
 pub const PREDICT_WITHIN: &str = "60";
+
+/// Events of a window, as published evaluations have them.
+const WINDOW: &str = "10000";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Filter {

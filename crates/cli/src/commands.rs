@@ -167,16 +167,22 @@ const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
     shard: None,
 };
 
-/// The deciders that were asked for.
-pub const fn engine_of(chosen: Option<PredictEngine>) -> Engine {
-    match chosen {
+/// The deciders that were asked for, in windows of so many events if that was.
+pub fn engine_of(chosen: Option<PredictEngine>, window: Option<u32>) -> Result<Engine> {
+    if let Some(events) = window {
+        return match chosen {
+            Some(PredictEngine::Causality) => Ok(Engine::Windows(events)),
+            _ => bail!("--window is for --engine causality: no other engine decides in windows that can be chosen here"),
+        };
+    }
+    Ok(match chosen {
         None | Some(PredictEngine::All) => Engine::Cascade,
         Some(PredictEngine::Sync) => Engine::Sync,
         Some(PredictEngine::Exact) => Engine::Exact,
         Some(PredictEngine::Causality) => Engine::Causality,
         Some(PredictEngine::Optimistic) => Engine::Optimistic,
         Some(PredictEngine::Csp) => Engine::Csp,
-    }
+    })
 }
 
 /// Settings for what is forced from a store: the recording's, with the confirmation's.

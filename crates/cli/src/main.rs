@@ -153,13 +153,13 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Explore { run, explore, report, target } => commands::explore::explore(ui, &run, &explore, &report, target),
         Command::Witness { run, witness, report, target } => commands::witness::witness(ui, &run, &witness, &report, target),
         Command::Reporter => commands::detect::reporter(),
-        Command::Predict { trace, predict_within, reading, engine, shard, correlated, trust, report } => {
-            let how = (engine, predict_within, shard.unwrap_or_default());
+        Command::Predict { trace, predict_within, reading, engine, window, shard, correlated, trust, report } => {
+            let how = ((engine, window), predict_within, shard.unwrap_or_default());
             commands::predict::predict(ui, trace, how, correlated.as_deref(), &reading, &trust, &report)
         }
         Command::Analyse { analyse } => commands::analyse::analyse(ui, &analyse),
-        Command::Confirm { trace, trust, engine, libraries, confirm, report } => {
-            commands::confirm::confirm(ui, trace, (&libraries, trust), (engine, &confirm), &report)
+        Command::Confirm { trace, trust, engine, window, libraries, confirm, report } => {
+            commands::confirm::confirm(ui, trace, (&libraries, trust), ((engine, window), &confirm), &report)
         }
         Command::Replay(options) => commands::replay::replay(ui, options),
         Command::Minimise { finding, store, executions, budget, timeout, trust } => {

@@ -104,8 +104,8 @@ struct Life {
 }
 
 /// Edges, by their numbers, each with a use by another thread in the life that it begins or ends, of which the creation and the
-/// joining of threads alone do not say that it comes in that life: of each thread the first one behind a beginning, and the latest
-/// one, and the latest release of a lock, before an end. `edges` are in the order of the trace; `is_end` says what an edge is.
+/// joining of threads alone do not say that it comes in that life: of each thread the first one behind a beginning, and the
+/// latest one, and the latest release of a lock, before an end. `edges` are in the order of the trace; `is_end` says what an edge is.
 ///
 /// Limit: of a thread one use and one release are compared with an edge. Where no order shows that one on the wrong side, one may
 /// show another.
@@ -144,14 +144,15 @@ pub fn sparse_uses(
         }
         if let Some(life) = used(index, event).and_then(|object| lives.get_mut(&object)) {
             let clock = order.clock(event.thread);
+            let is_release = matches!(event.kind, EventKind::Release { .. });
             if let Some((number, time, seen)) = &mut life.begun
+                && !is_release
                 && !seen.contains(&event.thread)
             {
                 seen.push(event.thread);
                 let unordered = clock.knows(edges[*number].thread) < *time;
                 found.extend(unordered.then_some((*number, index)));
             }
-            let is_release = matches!(event.kind, EventKind::Release { .. });
             let latest = if is_release { &mut life.releases } else { &mut life.uses };
             put(latest, event.thread, clock.time(), index);
         }

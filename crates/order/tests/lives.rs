@@ -1,7 +1,7 @@
 //! Uses unordered with an edge of their object's life, against accesses put in the places of both and compared one by one.
 
-use rashomon_event::{AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, ThreadId, Trace};
-use rashomon_order::lives::{unordered_uses, used_by};
+use rashomon_event::{AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, MemoryOrder, ThreadId, Trace};
+use rashomon_order::lives::{sparse_uses, unordered_uses, used_by};
 use rashomon_order::{Model, unordered};
 use rashomon_testkit::random::SplitMix;
 use rashomon_testkit::{Features, Shape, describe, random};
@@ -91,6 +91,62 @@ fn what_is_found_is_what_is_defined() {
         };
         assert_eq!(objects(&found), objects(&defined), "{edges:?}\n{}", describe(&trace));
         if found.is_empty() { none += 1 } else { some += 1 }
+    }
+    assert!(some > 300 && none > 300, "the traces exercise both answers: {some} and {none}");
+}
+
+/// The trace with the creation and the joining of threads alone, and accesses at the places given.
+fn sparse(trace: &Trace) -> Trace {
+    use EventKind::{Access, End, Fork, Join, Start};
+    let mut sparse = trace.clone();
+    for event in &mut sparse.events {
+        if !matches!(event.kind, Access(_) | End | Fork { .. } | Join { .. } | Start) {
+            event.kind = EventKind::Fence { order: MemoryOrder::Relaxed };
+        }
+    }
+    sparse
+}
+
+/// Of each life and thread the uses that could be asked about, as defined.
+fn defined_sparse(trace: &Trace, edges: &[Edge], is_end: &[bool]) -> BTreeSet<(usize, EventIndex)> {
+    let (with, at_edges, at_uses) = with_accesses(trace, edges);
+    let with = sparse(&with);
+    let mut pairs = BTreeSet::new();
+    for (number, (edge, &at_edge)) in edges.iter().zip(&at_edges).enumerate() {
+        let others = || edges.iter().enumerate().filter(|(_, other)| other.object == edge.object);
+        let since = others().filter(|(other, _)| *other < number).map(|(_, other)| other.before.0).max().unwrap_or(0);
+        let until = others().find(|(other, _)| *other > number).map_or(u32::MAX, |(_, other)| other.before.0);
+        for thread in (0..trace.threads.len() as u32).map(ThreadId).filter(|thread| *thread != edge.thread) {
+            let uses = at_uses.iter().filter(|(used, _)| {
+                let event = trace.event(*used);
+                event.thread == thread && used_by(&event.kind) == Some(edge.object)
+            });
+            let mut within: Vec<_> = match is_end[number] {
+                true => uses.filter(|(used, _)| (since..edge.before.0).contains(&used.0)).collect(),
+                false => uses.filter(|(used, _)| (edge.before.0..until).contains(&used.0)).collect(),
+            };
+            let chosen = if is_end[number] { within.pop() } else { within.first().copied() };
+            pairs.extend(chosen.filter(|(_, at)| unordered(&with, at_edge, *at, Model::C11)).map(|(used, _)| (number, *used)));
+        }
+    }
+    pairs
+}
+
+#[test]
+fn what_creation_and_joining_leave_open_is_what_is_defined() {
+    let (mut some, mut none) = (0, 0);
+    for seed in 0..3000 {
+        let features = Features { fork_join: true, ..Features::default() };
+        let (threads, events) = (2 + (seed % 3) as u32, 8 + (seed % 25) as usize);
+        let trace = random(seed, Shape { threads, events, variables: 1, locks: 1 + seed % 2, features });
+        let mut draws = SplitMix(seed);
+        let edges = edges_in(&trace, &mut draws);
+        let is_end: Vec<bool> = edges.iter().map(|_| draws.below(2) == 0).collect();
+        let found = sparse_uses(&trace, &edges, |number| is_end[number], Some, Deadline::NEVER);
+        let uses: BTreeSet<_> = found.iter().copied().filter(|(_, used)| used_by(&trace.event(*used).kind).is_some()).collect();
+        let defined = defined_sparse(&trace, &edges, &is_end);
+        assert_eq!(uses, defined, "{edges:?} {is_end:?}\n{}", describe(&trace));
+        if uses.is_empty() { none += 1 } else { some += 1 }
     }
     assert!(some > 300 && none > 300, "the traces exercise both answers: {some} and {none}");
 }

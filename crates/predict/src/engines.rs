@@ -4,6 +4,7 @@ use crate::candidates::Candidates;
 use crate::deadlocks;
 use crate::deciders::{Decision, Question, begins_waits, can_decide, named};
 use crate::index::Index;
+use crate::maximal;
 use crate::options::Options;
 use rashomon_event::{CandidateKind, EventIndex, Mode, Trace, WitnessLevel};
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ pub enum Engine {
     Exact,
     /// All correct reorderings, by the maximal causal model: clauses for a solver.
     Causality,
+    /// The same model, in windows of so many events: what comes before one is as it was, and what comes behind does not come.
+    Windows(u32),
     /// Orders of synchronisation, found greedily.
     Optimistic,
     /// Orders of synchronisation, found by searching the CSP model.
@@ -36,6 +39,7 @@ impl Engine {
             Self::Sync => "sync",
             Self::Exact => "exact",
             Self::Causality => "causality",
+            Self::Windows(_) => "causality in windows",
             Self::Optimistic => "optimistic",
             Self::Csp => "csp",
         }
@@ -47,7 +51,7 @@ impl Engine {
             Self::Cascade => &[],
             Self::Sync => &["sync-preserving", "sync-reversal"],
             Self::Exact => &["exact"],
-            Self::Causality => &["maximal"],
+            Self::Causality | Self::Windows(_) => &["maximal"],
             Self::Optimistic => &["optimistic", "despite-atomics"],
             Self::Csp => &["csp", "csp-despite-atomics"],
         }
@@ -57,7 +61,19 @@ impl Engine {
     const fn level(self) -> WitnessLevel {
         match self {
             Self::Cascade | Self::Optimistic | Self::Csp => WitnessLevel::Synchronisation,
-            Self::Sync | Self::Exact | Self::Causality => WitnessLevel::Causal,
+            Self::Sync | Self::Exact | Self::Causality | Self::Windows(_) => WitnessLevel::Causal,
+        }
+    }
+
+    /// What a decision of the maximal causal model may cost.
+    pub fn limits(self) -> maximal::Limits {
+        let limits = maximal::Limits::default();
+        match self {
+            Self::Windows(events) => {
+                let events = events as usize;
+                maximal::Limits { events: limits.events.max(events), window: Some(events), ..limits }
+            }
+            _ => limits,
         }
     }
 }

@@ -262,8 +262,8 @@ fn unforced_words(finding: &Finding) -> &'static str {
 }
 
 /// Of what another order shows.
-const ORDERED_BY_CHANCE: &str = "in the recorded execution neither creation nor joining of threads orders them; in another order, in \
-    which every thread reads what it read, it happens";
+const ORDERED_BY_CHANCE: &str = "in the recorded execution neither creation nor joining of threads orders them; it happens in \
+    another order, in which every thread reads what it read";
 
 const fn evidence_words(evidence: Evidence) -> &'static str {
     match evidence {

@@ -24,9 +24,7 @@
 use crate::facts::Facts;
 use crate::reads_from::ReadsFrom;
 use crate::rejection::Rejection;
-use rashomon_event::{
-    Address, CandidateKind, EventIndex, EventKind, LockMode, Stand, ThreadId, Trace, Witness, WitnessLevel,
-};
+use rashomon_event::{Address, CandidateKind, EventIndex, EventKind, LockMode, Stand, ThreadId, Trace, Witness, WitnessLevel};
 use std::collections::HashMap;
 
 /// Checks one witness. To check many on one trace, keep a [`Checker`].

@@ -7,6 +7,7 @@ mod claims;
 mod differences;
 mod exact;
 mod injected;
+mod lives;
 mod overhead;
 mod programs;
 mod real;

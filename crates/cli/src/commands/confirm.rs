@@ -19,7 +19,7 @@ pub fn confirm(
     ui: Ui,
     trace: Option<PathBuf>,
     (trust, may): (&TrustOptions, bool),
-    (engine, confirm): (Option<PredictEngine>, &ConfirmOptions),
+    ((engine, window), confirm): ((Option<PredictEngine>, Option<u32>), &ConfirmOptions),
     report: &ReportOptions,
 ) -> Result<Exit> {
     end_children_on_interruption();
@@ -30,7 +30,7 @@ pub fn confirm(
     let program = program_of(&run)?;
     check_binaries(&store, &run)?;
     let postponed = known::postponed(report.all_suppressions(), report.baseline.clone());
-    let settings = Settings { engine: engine_of(engine), postponed, ..settings_of(&run, confirm)? };
+    let settings = Settings { engine: engine_of(engine, window)?, postponed, ..settings_of(&run, confirm)? };
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);

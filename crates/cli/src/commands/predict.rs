@@ -31,7 +31,7 @@ use std::time::Duration;
 pub fn predict(
     ui: Ui,
     trace: Option<PathBuf>,
-    (chosen, within, shard): (Option<PredictEngine>, Duration, Shard),
+    ((chosen, window), within, shard): ((Option<PredictEngine>, Option<u32>), Duration, Shard),
     correlated: Option<&Path>,
     reading: &Reading,
     trust: &TrustOptions,
@@ -39,7 +39,7 @@ pub fn predict(
 ) -> Result<Exit> {
     end_all_on_interruption();
     let declared = declarations(correlated)?;
-    let exit = predict_by(ui, trace.clone(), (engine_of(chosen), within, shard), &declared, reading, trust, report)?;
+    let exit = predict_by(ui, trace.clone(), (engine_of(chosen, window)?, within, shard), &declared, reading, trust, report)?;
     if chosen == Some(PredictEngine::All) {
         let path = trace
             .as_deref()
@@ -98,7 +98,7 @@ fn predict_by(
     let mut reporter = reporter(ui, report);
     reporter.progress(Progress::Until(Deadline::within_if_any(within)));
     let mut case = Case::new(&job, &mut run, &mut reporter);
-    case.may_replay = engine == Engine::Causality && may_replay(&origin);
+    case.may_replay = matches!(engine, Engine::Causality | Engine::Windows(_)) && may_replay(&origin);
     engines::run(&mut Predict::of(shard), &mut case, Deadline::NEVER)?;
     job.tell_alike(&mut case.tally, case.observer)?;
     let mut tally = case.tally;

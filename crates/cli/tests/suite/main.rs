@@ -39,6 +39,7 @@ mod failures;
 mod filter;
 mod first_proof;
 mod first_steps;
+mod foreseen;
 mod gate;
 mod hand_over;
 mod harm;

@@ -10,8 +10,8 @@
 //! behind. That is what an execution of the order shows, which proves it.
 //!
 //! Limits. Of a thread's uses in one life one is asked about ([`sparse_uses`]), of two places at most [`PER_PLACES`] pairs, of a
-//! recording [`MOST_ASKED`]. A read-write lock, a spin lock or a barrier that is destroyed leaves no trace in later uses: of these
-//! the use has to be able to stand beside the end.
+//! recording [`MOST_ASKED`]. A read-write lock, a spin lock or a barrier that is destroyed leaves no trace in later uses: of
+//! these the use has to be able to stand beside the end.
 
 use crate::analyse::lives::{Told, asks_for_end, bytes, edges_of, moment, ordered};
 use rashomon_event::{Address, Deadline, Edge, EventIndex, EventKind, Mode, SiteId, Stand, Trace, WitnessLevel};
@@ -168,8 +168,7 @@ fn wrong(trace: &Trace, objects: &Objects, told: &Told, (mut order, used): (Vec<
     if !objects.tell(told) {
         let at = moment(trace.event(used), used);
         let object = used_by(&trace.event(used).kind).unwrap_or(object);
-        let record =
-            MisuseRecord { misuse: told.misuse, at, earlier: Some(told.at), object, refused: false, late: false };
+        let record = MisuseRecord { misuse: told.misuse, at, earlier: Some(told.at), object, refused: false, late: false };
         return Foreseen { record, order };
     }
     // Nothing stops the thread between its last event and the edge.
@@ -194,8 +193,7 @@ fn wrong(trace: &Trace, objects: &Objects, told: &Told, (mut order, used): (Vec<
         let event = trace.event(taken);
         let object = used_by(&event.kind).unwrap_or(object);
         let earlier = Some(moment(event, taken));
-        let record =
-            MisuseRecord { misuse: Misuse::DestroyLocked, at: told.at, earlier, object, refused: false, late: false };
+        let record = MisuseRecord { misuse: Misuse::DestroyLocked, at: told.at, earlier, object, refused: false, late: false };
         return Foreseen { record, order };
     }
     let uses = |event: &EventIndex| {

@@ -84,6 +84,7 @@ pub fn analyse_values(
     let checker = LazyCell::new(|| Checker::new(trace));
     let options = Options {
         deciders: engine.deciders().to_vec(),
+        maximal: engine.limits(),
         deadline,
         ask_for_values: if values == Values::Asked { MOST_ASKED } else { 0 },
         by_value_only: values == Values::Alone,

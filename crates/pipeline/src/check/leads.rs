@@ -319,6 +319,11 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         let came = foreseen.order.len();
         lead(composer.of_foreseen(&foreseen), None, (None, came));
     }
+    count_what_is_left(examination, tally);
+    leads
+}
+
+fn count_what_is_left(examination: &Examination, tally: &mut Tally) {
     match examination.statistics() {
         Some(statistics) => {
             tally.out_of_time += statistics.out_of_time as u64;
@@ -326,7 +331,6 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         }
         None => tally.cut_short += 1,
     }
-    leads
 }
 
 /// What the analysis says of a candidate: its schedule, and what is to be said of it.

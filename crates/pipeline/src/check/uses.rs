@@ -15,7 +15,12 @@ use std::path::Path;
 
 impl<S: Symbols + ?Sized> Prover<'_, S> {
     /// Forces the schedule of a finding that [`crate::analyse::foreseen`] made; changes its verdict. `true`: proven.
-    pub(crate) fn force_use(&mut self, finding: &mut Finding, schedule: &Schedule, session: &Path) -> Result<bool, PipelineError> {
+    pub(crate) fn force_use(
+        &mut self,
+        finding: &mut Finding,
+        schedule: &Schedule,
+        session: &Path,
+    ) -> Result<bool, PipelineError> {
         let times = self.forcing.times.max(1);
         for number in 0..times {
             let session = if number == 0 { session } else { self.scratch };
@@ -50,11 +55,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     /// The same finding, as the execution in that session tells it.
     fn wrong_use(&self, finding: &Finding, schedule: &Schedule, session: &Path) -> Option<Finding> {
         let loaded = load_until(&folder_of(schedule, session), Deadline::NEVER).ok()?;
-        let of_order = if finding.kind == FindingKind::LifetimeRace {
-            lifetime_races(&loaded, self.forcing.deadline)
-        } else {
-            Vec::new()
-        };
+        let of_order =
+            if finding.kind == FindingKind::LifetimeRace { lifetime_races(&loaded, self.forcing.deadline) } else { Vec::new() };
         let composer = Composer::new(&loaded, self.symbols, schedule.quantum);
         let all = loaded.misuses.iter().chain(&of_order).filter(|record| misuse_kind(record.misuse) == finding.kind);
         all.map(|record| composer.of_misuse(record)).find(|shown| shown.id == finding.id)

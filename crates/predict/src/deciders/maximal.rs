@@ -17,7 +17,9 @@ impl super::Decider for Decider {
 
     fn decide(&self, question: &Question<'_, '_>, goals: &[EventIndex]) -> Decision {
         let options = question.options;
-        let Some(facts) = question.facts() else { return Decision::Undecided };
+        // Without a slice there is nothing to ask again with values.
+        let valued = if options.maximal.window.is_some() { question.valued_facts() } else { None };
+        let Some(facts) = valued.or_else(|| question.facts()) else { return Decision::Undecided };
         match maximal::decide(facts, goals, &options.maximal, options.deadline).0 {
             maximal::Decision::Witness(order) => Decision::Witness(order),
             maximal::Decision::Refuted => Decision::Refuted,

@@ -12,10 +12,10 @@
 //! It becomes a problem of clauses and edges for `rashomon-sat`; rules about pairs of sections and of accesses are added where a
 //! model disregards them.
 //!
-//! Guarantee: a witness has passed a run of all rules but those of the theory; `Refuted` comes with a proof that the checker of
-//! proofs has accepted. `Undecided` only when a limit is reached, or where no order of a window shows the goals that is not of the
-//! whole trace. Limits: values are compared byte by byte, and the value of an
-//! access is not looked for in the trace.
+//! Guarantee: a witness has passed a run of all rules but those of the theory; `Refuted` comes with a proof that the checker
+//! of proofs has accepted. `Undecided` only when a limit is reached, or where no order of a window shows the goals that is
+//! not of the whole trace. Limits: values are compared byte by byte, and the value of an access is not looked for in the
+//! trace.
 //!
 //! Cost: exponential at worst. Memory: events of the slice that synchronise or touch shared memory, times threads.
 

@@ -5,6 +5,7 @@
 //! small alphabet, and under drawn ones otherwise, of which some are not known.
 
 use super::claims::{Claim, Claims};
+use super::lives::{self, LIVES, WINDOWS};
 use crate::common::table::Table;
 use anyhow::Result;
 use rashomon_event::{
@@ -28,11 +29,14 @@ const MOST_WRITES: usize = 3;
 const RACES: &str = "races equal brute force";
 const DEADLOCKS: &str = "deadlocks equal brute force";
 const BETWEEN: &str = "accesses that come between two others equal brute force";
-const ACCEPTED: &str = "witnesses pass the checker, and replay with the same values";
-const PROVEN: &str = "what is refuted has a proof that the checker of proofs accepts";
+pub const ACCEPTED: &str = "witnesses pass the checker, and replay with the same values";
+pub const PROVEN: &str = "what is refuted has a proof that the checker of proofs accepts";
 const CONTAINS: &str = "contains what the other exact deciders find";
 
-pub const CLAIMS: [&str; 6] = [RACES, DEADLOCKS, BETWEEN, ACCEPTED, PROVEN, CONTAINS];
+pub const CLAIMS: [&str; 8] = [RACES, DEADLOCKS, BETWEEN, LIVES, WINDOWS, ACCEPTED, PROVEN, CONTAINS];
+
+/// Of traces, one in so many is asked about lifetimes, too: of each question brute force runs all reorderings once more.
+const ASKED_OF_LIVES: u64 = 8;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
@@ -278,6 +282,9 @@ fn ask(trace: &Trace, contents: Option<&Contents>, tally: &mut Tally) {
         }
     }
     cycles(&asked, expected.deadlocks, tally);
+    if tally.traces.is_multiple_of(ASKED_OF_LIVES) {
+        lives::ask(trace, contents, &facts, tally.traces, &mut tally.claims);
+    }
 }
 
 /// Each cycle of the lock graph is found iff brute force has it, and brute force has no other ones. Those through the wake-up of
