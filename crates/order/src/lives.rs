@@ -105,7 +105,8 @@ struct Life {
 
 /// Edges, by their numbers, each with a use by another thread in the life that it begins or ends, of which the creation and the
 /// joining of threads alone do not say that it comes in that life: of each thread the first one behind a beginning, and the
-/// latest one, and the latest release of a lock, before an end. `edges` are in the order of the trace; `is_end` says what an edge is.
+/// latest one, and the latest release of a lock, before an end. `edges` are in the order of the trace; `is_end` says which of
+/// them are ends.
 ///
 /// Limit: of a thread one use and one release are compared with an edge. Where no order shows that one on the wrong side, one may
 /// show another.
