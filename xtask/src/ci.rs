@@ -33,7 +33,8 @@ const fn must_not_skip(may_skip: bool, notice: Option<&String>) -> bool {
 }
 
 /// Tests whose cases share the programs that they compile, as long as one process runs them: nextest would start one for each.
-const SHARING: &str = "--test programs --test recorded_filter";
+/// What `assertions` does with every program, recording and replaying it, is left to that.
+const SHARING: [&str; 2] = ["--test programs -- --skip free:: --skip replay::", "--test recorded_filter --"];
 /// All others; `tidy` is a check of its own.
 const OTHERS: &str = "not(binary(programs)|binary(recorded_filter)|binary(tidy))";
 
@@ -104,8 +105,9 @@ impl Check {
                     // Two more than there are processors: some wait, for deadlines and for programs that hang.
                     let threads = available_parallelism().map_or(2, NonZeroUsize::get) + 2;
                     let others = format!("nextest run --workspace --no-fail-fast --test-threads {threads} --filterset {OTHERS}");
-                    let sharing = format!("test --workspace --no-fail-fast {SHARING} -- --test-threads {threads}");
-                    vec![of(cargo(), &others), of(cargo(), &sharing), of(cargo(), "test --workspace --doc")]
+                    let sharing = |tests| format!("test --workspace --no-fail-fast {tests} --test-threads {threads}");
+                    let sharing = SHARING.map(|tests| of(cargo(), &sharing(tests)));
+                    std::iter::once(of(cargo(), &others)).chain(sharing).chain([of(cargo(), "test --workspace --doc")]).collect()
                 } else {
                     vec![of(cargo(), "test --workspace --no-fail-fast")]
                 };

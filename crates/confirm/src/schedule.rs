@@ -99,10 +99,11 @@ impl<'a> Planner<'a> {
     }
 
     /// The schedule that executes the order, and wants nothing behind it.
-    pub fn of_order(&self, order: &[EventIndex]) -> Result<Schedule, ConfirmError> {
+    pub fn of_order(&self, order: &[EventIndex]) -> Result<Plan, ConfirmError> {
         let (turns, _) = self.turns_of(order)?;
         bounded(turns.len())?;
-        Ok(Schedule { turns: turns.into_iter().map(|(turn, _)| turn).collect(), ..self.empty() })
+        let (turns, stops) = turns.into_iter().unzip();
+        Ok(Plan { schedule: Schedule { turns, ..self.empty() }, stops })
     }
 
     /// The turns of an order, and which of them left each thread where it stands.

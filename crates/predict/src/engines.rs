@@ -65,6 +65,11 @@ impl Engine {
         }
     }
 
+    /// Whether a decider of that name answers.
+    pub fn asks(self, decider: &str) -> bool {
+        self.deciders().is_empty() || self.deciders().contains(&decider)
+    }
+
     /// What a decision of the maximal causal model may cost.
     pub fn limits(self) -> maximal::Limits {
         let limits = maximal::Limits::default();

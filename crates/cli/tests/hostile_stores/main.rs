@@ -22,7 +22,7 @@ use support::place::{Place, RACE};
 
 const DAMAGES: u64 = 1_000;
 /// Commands on one drawn damage.
-const COMMANDS_EACH: u64 = 2;
+const COMMANDS_EACH: u64 = 1;
 
 /// `STORE`: the damaged one; `ID`: a finding that was in it.
 const COMMANDS: [&[&str]; 15] = [

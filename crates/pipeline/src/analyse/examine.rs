@@ -140,9 +140,9 @@ fn examine(
     if sender.send(Message::Loaded(Arc::clone(&loaded), shown)).is_err() {
         return;
     }
-    if values != Values::Alone {
+    if values != Values::Alone && engine.asks("maximal") {
         let share = deadlines.predicting.left().map_or(Deadline::NEVER, |left| Deadline::within(left / SHARE_OF_LIVES));
-        foresee(&loaded, share, |foreseen| {
+        foresee(&loaded, &engine.limits(), share, |foreseen| {
             let _ = sender.send(Message::Foreseen(foreseen));
         });
     }

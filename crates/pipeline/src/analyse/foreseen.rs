@@ -74,7 +74,7 @@ impl Objects {
 }
 
 /// Hands over each as it is decided.
-pub(crate) fn foresee(loaded: &LoadedTrace, deadline: Deadline, mut found: impl FnMut(Foreseen)) {
+pub(crate) fn foresee(loaded: &LoadedTrace, limits: &Limits, deadline: Deadline, mut found: impl FnMut(Foreseen)) {
     let trace = &loaded.trace;
     if trace.mode != Mode::Serial {
         return;
@@ -100,7 +100,7 @@ pub(crate) fn foresee(loaded: &LoadedTrace, deadline: Deadline, mut found: impl 
     for (number, used) in asked {
         let told = &edges[number];
         let stands = stands(&objects, &edges, number);
-        let decision = meets(&facts, used, &stands, &Limits::default(), deadline).decision;
+        let decision = meets(&facts, used, &stands, limits, deadline).decision;
         let Decision::Witness(order) = decision else { continue };
         if checker.meets(&order, used, &stands) != Ok(WitnessLevel::Causal) {
             continue;

@@ -59,6 +59,6 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             if finding.kind == FindingKind::LifetimeRace { lifetime_races(&loaded, self.forcing.deadline) } else { Vec::new() };
         let composer = Composer::new(&loaded, self.symbols, schedule.quantum);
         let all = loaded.misuses.iter().chain(&of_order).filter(|record| misuse_kind(record.misuse) == finding.kind);
-        all.map(|record| composer.of_misuse(record)).find(|shown| shown.id == finding.id)
+        all.map(|record| composer.of_misuse(record)).find(|shown| shown.id == finding.id && shown.verdict.is_proven())
     }
 }

@@ -156,7 +156,7 @@ impl Atomicity {
             }
             let is_first = *met == 1;
             let schedules = |orders: &[Vec<EventIndex>]| -> Vec<Schedule> {
-                orders.iter().filter_map(|order| planner.of_order(order).ok()).collect()
+                orders.iter().filter_map(|order| Some(planner.of_order(order).ok()?.schedule)).collect()
             };
             let (mut violated, mut serial) = (schedules(&prediction.violated), schedules(&prediction.serial));
             let blames = prediction.is_blamed.then_some(number);

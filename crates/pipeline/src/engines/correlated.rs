@@ -205,7 +205,7 @@ fn leads_of<S: Symbols + ?Sized>(
     let options = rashomon_predict::Options { deadline: until, ..Default::default() };
     let planner = Planner::new(&loaded.trace, quantum);
     let schedules = |orders: &[Vec<EventIndex>]| -> Vec<Schedule> {
-        orders.iter().filter_map(|order| planner.of_order(order).ok()).collect()
+        orders.iter().filter_map(|order| Some(planner.of_order(order).ok()?.schedule)).collect()
     };
     let mut counts = vec![0; pairs.len()];
     let mut leads = Vec::new();

@@ -128,12 +128,15 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
     /// What an order adds behind which the finding has come about: a schedule without a goal.
     pub(crate) fn with_order(&self, finding: Finding, order: &[EventIndex]) -> Finding {
         let is_whole = !self.thinned && self.unseen.is_empty();
-        let (schedule, mut notes) = (self.planner.of_order(order), finding.notes.clone());
-        notes.extend(schedule.as_ref().err().map(|error| format!("no schedule: {error}")));
+        let (plan, mut notes) = (self.planner.of_order(order), finding.notes.clone());
+        notes.extend(plan.as_ref().err().map(|error| format!("no schedule: {error}")));
+        let (steps, earlier_steps) = plan.as_ref().map_or_else(|_| Default::default(), |plan| self.steps(plan));
         Finding {
             verdict: if is_whole { Verdict::Predicted } else { Verdict::Suspected },
             witness_level: Some(WitnessLevel::Causal),
-            schedule: schedule.ok(),
+            steps,
+            earlier_steps,
+            schedule: plan.ok().map(|plan| plan.schedule),
             unseen: if self.thinned { Vec::new() } else { self.unseen.libraries.clone() },
             notes,
             ..finding

@@ -109,9 +109,9 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
 
     /// What another order would show, with the schedule that is to show it.
     pub(crate) fn of_foreseen(&self, foreseen: &Foreseen) -> Finding {
-        let mut finding = self.of_misuse(&foreseen.record);
-        finding.evidence = Evidence::Conflict;
-        self.with_order(finding, &foreseen.order)
+        let finding = Finding { evidence: Evidence::Conflict, ..self.of_misuse(&foreseen.record) };
+        let finding = self.with_order(finding, &foreseen.order);
+        Finding { verdict: if foreseen.record.late { Verdict::Suspected } else { finding.verdict }, ..finding }
     }
 
     fn use_of(&self, event: EventIndex) -> String {
