@@ -139,7 +139,7 @@ impl Analysis {
         }
         ExtendedRace {
             members,
-            links: self.world.sets.get(found.set).links.clone(),
+            links: self.world.sets.get(found.set).links.to_vec(),
             sides: [self.side(&found.before), self.side(&found.now)],
             reason: self.reason(found),
         }
@@ -233,7 +233,7 @@ impl Analysis {
     /// The dependences by which the members of a byte's set came to be correlated: the first ones.
     pub fn links(&self, address: u64) -> Vec<Link> {
         let location = self.world.memory.at(address).map(|location| self.world.memory.get(location));
-        location.map(|location| self.world.sets.get(location.set).links.clone()).unwrap_or_default()
+        location.map(|location| self.world.sets.get(location.set).links.to_vec()).unwrap_or_default()
     }
 
     /// Every correlated set with at least two members that more than one thread accessed: what was inferred, to be declared

@@ -37,7 +37,8 @@ pub(crate) struct Set {
     /// One of its members.
     pub member: Option<LocationId>,
     pub declared: bool,
-    pub links: Vec<Link>,
+    /// Most sets have one at most.
+    pub links: SmallVec<[Link; 1]>,
 }
 
 /// What an event changed.
@@ -276,9 +277,8 @@ impl World {
         let most = self.options.limits.links_of_set;
         let set = self.sets.get_mut(into);
         let mine = set.member;
-        set.links.extend(data.links);
-        set.links.push(link);
-        set.links.truncate(most);
+        let room = most.saturating_sub(set.links.len());
+        set.links.extend(data.links.into_iter().chain([link]).take(room));
         match (mine, data.member) {
             (Some(one), Some(other)) => self.memory.join_circles(one, other),
             (None, Some(other)) => self.sets.get_mut(into).member = Some(other),
