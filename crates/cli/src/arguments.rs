@@ -221,7 +221,7 @@ pub enum Command {
         /// With --engine causality: decide in windows of N events around each candidate instead of all that it depends on, for
         /// candidates that depend on more than the solver takes. Default of N: 10000.
         #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = WINDOW, require_equals = true,
-            requires = "engine", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+            value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
         window: Option<u32>,
         /// Look at a part of the store's recordings, such as 2/5: the second, the seventh, and so on. Default: at all of them.
         #[arg(long, value_name = "NUMBER/OF")]
@@ -256,7 +256,7 @@ pub enum Command {
         engine: Option<PredictEngine>,
         /// As for `predict`.
         #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = WINDOW, require_equals = true,
-            requires = "engine", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+            value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
         window: Option<u32>,
         #[command(flatten)]
         libraries: TrustOptions,

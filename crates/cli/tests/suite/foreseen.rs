@@ -156,5 +156,5 @@ fn windows_are_for_the_engine_that_has_them() {
     place.rashomon(&["predict", "--engine", "causality", "--window", "store"]).expect(0, &[]);
     place.rashomon(&["predict", "--engine", "causality", "--window=20", "store"]).expect(0, &[]);
     place.rashomon(&["predict", "--engine", "exact", "--window=20", "store"]).expect(125, &["--engine causality"]);
-    place.rashomon(&["predict", "--window=20", "store"]).expect(2, &["--engine"]);
+    place.rashomon(&["predict", "--window=20", "store"]).expect(125, &["--engine causality"]);
 }
