@@ -1,9 +1,9 @@
 //! An event next while other threads have run so far, in whole traces and in windows of them, against brute force.
 
-use rashomon_event::{Deadline, EventIndex, EventKind, LockMode, Stand, ThreadId, Trace, WitnessLevel};
+use rashomon_event::{CandidateKind, Deadline, EventIndex, EventKind, LockMode, Stand, ThreadId, Trace, Witness, WitnessLevel};
 use rashomon_order::SharedMemory;
 use rashomon_predict::index::Index;
-use rashomon_predict::maximal::{Decision, Facts, Limits, Target, Values, meets, window};
+use rashomon_predict::maximal::{Decision, Facts, Limits, Target, Values, decide, meets, window};
 use rashomon_testkit::{Contents, Features, Rules, Shape, SplitMix, TraceBuilder, can_meet, describe, random};
 use rashomon_witness::{Checker, Rejection};
 
@@ -144,4 +144,38 @@ fn reads_on_which_nothing_depends_count_before_an_edge() {
     assert_eq!(claimed, Ok(WitnessLevel::Synchronisation));
     let elsewhere = Checker::new(&trace).meets(&[], EventIndex(0), &behind);
     assert_eq!(elsewhere, Err(Rejection::StandsElsewhere { thread: other }));
+}
+
+/// What depends on more events than the solver takes is decided in a window.
+#[test]
+fn a_window_decides_where_the_slice_is_too_large() {
+    let mut builder = TraceBuilder::with_threads(2);
+    let (one, other) = (ThreadId(0), ThreadId(1));
+    let lock = rashomon_event::Address(8);
+    let shared = rashomon_event::Address(0x100);
+    let write = rashomon_event::AccessClass::Write;
+    for _ in 0..50 {
+        for thread in [one, other] {
+            builder.push(thread, EventKind::Acquire { lock, mode: LockMode::Exclusive, may_wait: true });
+            builder.access(thread, write, shared, 8);
+            builder.push(thread, EventKind::Release { lock, mode: LockMode::Exclusive });
+        }
+    }
+    let first = builder.access(one, write, rashomon_event::Address(0x200), 8);
+    builder.push(one, EventKind::Acquire { lock, mode: LockMode::Exclusive, may_wait: true });
+    builder.push(one, EventKind::Release { lock, mode: LockMode::Exclusive });
+    builder.push(other, EventKind::Acquire { lock, mode: LockMode::Exclusive, may_wait: true });
+    builder.push(other, EventKind::Release { lock, mode: LockMode::Exclusive });
+    let second = builder.access(other, write, rashomon_event::Address(0x200), 8);
+    let trace = builder.build();
+    let memory = SharedMemory::new(&trace);
+    let index = Index::new(&trace, &memory);
+    let facts = Facts::new(&index, &memory, None);
+    let few = Limits { events: 40, ..Limits::NONE };
+    let of = |limits: &Limits| decide(&facts, &[first, second], limits, Deadline::NEVER).0;
+    assert_eq!(of(&few), Decision::Undecided);
+    let Decision::Witness(order) = of(&Limits { window: Some(30), ..few }) else { panic!("the window has an order") };
+    let witness = Witness { candidate: CandidateKind::Race { first, second }, order, level: WitnessLevel::Causal };
+    assert_eq!(Checker::new(&trace).check(&witness), Ok(WitnessLevel::Causal));
+    assert_eq!(of(&Limits { window: Some(4), ..few }), Decision::Undecided);
 }
