@@ -92,7 +92,7 @@ fn shape(seed: u64, events: usize) -> Shape {
 #[test]
 fn of_whole_traces() {
     let mut tally = Tally::default();
-    for seed in 0..1500 {
+    for seed in 0..600 {
         let trace = random(seed, shape(seed, 10));
         let contents = Contents::random(&trace, seed, 7);
         check(&trace, None, (None, seed), &mut tally);
@@ -104,7 +104,7 @@ fn of_whole_traces() {
 #[test]
 fn of_windows() {
     let mut tally = Tally::default();
-    for seed in 0..3000 {
+    for seed in 0..1500 {
         let trace = random(200_000 + seed, shape(seed, 12));
         let contents = Contents::random(&trace, seed, 7);
         let values = seed.is_multiple_of(2).then_some(&contents);
