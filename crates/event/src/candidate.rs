@@ -11,7 +11,8 @@ pub enum Evidence {
     /// Disjoint lock sets and not ordered by fork/join, condition, barrier, semaphore, once and released objects (Carril, Tichy
     /// §3).
     Hybrid,
-    /// Conflicting accesses that creation and joining of threads do not order (RaceHunter, Definition 10).
+    /// Conflicting accesses that creation and joining of threads do not order (RaceHunter, Definition 10), or so the use of
+    /// a lock and where its life begins or ends.
     Conflict,
     /// No lock protects the memory in all accesses (Shacham et al. 2007, Fig. 2).
     Lockset,

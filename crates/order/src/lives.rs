@@ -5,8 +5,8 @@
 //! counts as a write of the object here, its end too, and a use as a read, made before the use orders anything: what
 //! ThreadSanitizer does.
 //!
-//! [`unordered_uses`] are unordered in the trace itself. [`sparse_uses`] are those that nothing but threads' creations and joins
-//! can be known to keep on the right side in every order: whether another one comes on the wrong side is for a model to decide.
+//! [`unordered_uses`] are unordered in the trace itself. [`reorderable_uses`] are those that creation and joining of threads do
+//! not keep on the right side in every order: whether there is one that has them on the wrong side is for a model to decide.
 //!
 //! Guarantee: what [`unordered_uses`] returns is unordered under the model. Limit: of a thread's uses only the latest is compared
 //! with what comes behind it. An earlier one is ordered whenever the latest is; where the latest is not, that one is told.
@@ -110,7 +110,7 @@ struct Life {
 ///
 /// Limit: of a thread one use and one release are compared with an edge. Where no order shows that one on the wrong side, one may
 /// show another.
-pub fn sparse_uses(
+pub fn reorderable_uses(
     trace: &Trace,
     edges: &[Edge],
     is_end: impl Fn(usize) -> bool,

@@ -1,7 +1,7 @@
 //! Uses unordered with an edge of their object's life, against accesses put in the places of both and compared one by one.
 
 use rashomon_event::{AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, MemoryOrder, ThreadId, Trace};
-use rashomon_order::lives::{sparse_uses, unordered_uses, used_by};
+use rashomon_order::lives::{reorderable_uses, unordered_uses, used_by};
 use rashomon_order::{Model, unordered};
 use rashomon_testkit::random::SplitMix;
 use rashomon_testkit::{Features, Shape, describe, random};
@@ -142,7 +142,7 @@ fn what_creation_and_joining_leave_open_is_what_is_defined() {
         let mut draws = SplitMix(seed);
         let edges = edges_in(&trace, &mut draws);
         let is_end: Vec<bool> = edges.iter().map(|_| draws.below(2) == 0).collect();
-        let found = sparse_uses(&trace, &edges, |number| is_end[number], Some, Deadline::NEVER);
+        let found = reorderable_uses(&trace, &edges, |number| is_end[number], Some, Deadline::NEVER);
         let uses: BTreeSet<_> = found.iter().copied().filter(|(_, used)| used_by(&trace.event(*used).kind).is_some()).collect();
         let defined = defined_sparse(&trace, &edges, &is_end);
         assert_eq!(uses, defined, "{edges:?} {is_end:?}\n{}", describe(&trace));

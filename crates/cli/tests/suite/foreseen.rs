@@ -56,7 +56,7 @@ int main(void) {
 }
 ";
 
-/// A block with a condition variable in it is given back by who sees an empty list; the other may still signal.
+/// A block with a mutex in it is given back by who has taken the lock of a list; the other may still take the mutex.
 const GIVEN_BACK: &str = "#include <pthread.h>
 #include <stdlib.h>
 static pthread_mutex_t list = PTHREAD_MUTEX_INITIALIZER;

@@ -9,14 +9,14 @@
 //! Where the end comes as soon as its thread has run so far, what goes wrong first is told: the lock is held there, or it is used
 //! behind. That is what an execution of the order shows, which proves it.
 //!
-//! Limits. Of a thread's uses in one life one is asked about ([`sparse_uses`]), of two places at most [`PER_PLACES`] pairs, of a
-//! recording [`MOST_ASKED`]. A read-write lock, a spin lock or a barrier that is destroyed leaves no trace in later uses: of
+//! Limits. Of a thread's uses in one life one is asked about ([`reorderable_uses`]), of two places at most [`PER_PLACES`] pairs,
+//! of a recording [`MOST_ASKED`]. A read-write lock, a spin lock or a barrier that is destroyed leaves no trace in later uses: of
 //! these the use has to be able to stand beside the end.
 
 use crate::analyse::lives::{Told, asks_for_end, bytes, edges_of, moment, ordered};
 use rashomon_event::{Address, Deadline, Edge, EventIndex, EventKind, Mode, SiteId, Stand, Trace, WitnessLevel};
 use rashomon_order::SharedMemory;
-use rashomon_order::lives::{sparse_uses, used_by};
+use rashomon_order::lives::{reorderable_uses, used_by};
 use rashomon_predict::index::Index;
 use rashomon_predict::maximal::{Decision, Facts, Limits, meets};
 use rashomon_trace::{LoadedTrace, Misuse, MisuseRecord, Moment, SyncKind};
@@ -132,7 +132,7 @@ fn candidates(loaded: &LoadedTrace, objects: &Objects, edges: &[Told], deadline:
     let object_of = |identity| objects.bytes.get(&identity).copied();
     let known = places_of(&loaded.misuses);
     let mut counts: FxHashMap<Places, u32> = FxHashMap::default();
-    let mut all = sparse_uses(&loaded.trace, &plain, is_end, object_of, deadline);
+    let mut all = reorderable_uses(&loaded.trace, &plain, is_end, object_of, deadline);
     all.retain(|&(number, used)| {
         let (told, event) = (&edges[number], loaded.trace.event(used));
         let is_release = matches!(event.kind, EventKind::Release { .. });

@@ -12,7 +12,7 @@
 //! exclude each other and that no write interferes with a read is said where a model disregards it ([`super::refine`]).
 
 use super::facts::{Bytes, Facts};
-use super::{Part, Target};
+use super::{Part, Target, needed_by};
 use crate::index::{Effect, NEVER};
 use rashomon_event::{EventIndex, Stand};
 use rashomon_sat::{Literal, Node, Problem, Solver};
@@ -140,9 +140,8 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         for (thread, at) in target.orders.iter().flat_map(|&(one, other)| [index.place(one), index.place(other)]) {
             needed[thread as usize].insert(at);
         }
-        for stand in target.stands.iter().filter(|stand| stand.has_begun()) {
-            let [least, _] = stand.counts(&index.threads[stand.thread.index()]);
-            needed[stand.thread.index()].extend(least.checked_sub(1).map(|last| last as u32));
+        for (thread, at) in target.stands.iter().flat_map(|stand| needed_by(index, stand)) {
+            needed[thread as usize].insert(at);
         }
         for thread in 0..self.part.cut.len() {
             for need in index.structure.of(thread).iter().take_while(|need| need.at < self.part.cut[thread]) {
@@ -230,15 +229,8 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
     }
 
     fn stands(&mut self, stands: &[Stand]) {
-        let index = self.facts.index;
-        for stand in stands.iter().filter(|stand| stand.has_begun()) {
-            let thread = stand.thread.index();
-            if let Some(fork) = index.fork[thread] {
-                self.require(&[], fork);
-            }
-            if let Some(last) = stand.counts(&index.threads[thread])[0].checked_sub(1) {
-                self.require(&[], (thread as u32, last as u32));
-            }
+        for needed in stands.iter().flat_map(|stand| needed_by(self.facts.index, stand)) {
+            self.require(&[], needed);
         }
     }
 

@@ -30,6 +30,7 @@ pub use facts::Facts;
 pub use values::Values;
 
 use crate::closure::Cut;
+use crate::index::Index;
 use crate::regroup::{Order, regroup};
 use encode::{Encoding, TooLarge};
 use rashomon_event::{Deadline, EventIndex, Stand};
@@ -52,9 +53,6 @@ pub struct Limits {
     /// Events of the window around the goals that is ordered anew, instead of their slice.
     pub window: Option<usize>,
 }
-
-/// Events of a window, unless another number is asked for.
-pub const WINDOW: usize = 10_000;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -182,6 +180,18 @@ pub fn examine(facts: &Facts<'_, '_>, target: Target<'_>, limits: &Limits, deadl
 /// The events of the trace that would be ordered anew. `None`: no window of that size holds what the target is about.
 pub fn window(facts: &Facts<'_, '_>, target: Target<'_>, events: usize) -> Option<std::ops::Range<usize>> {
     window::range(facts.index.trace.events.len(), target, events)
+}
+
+/// Thread and position of what has to have run where a thread stands: its creation, and what it does last before.
+fn needed_by(index: &Index<'_>, stand: &Stand) -> impl Iterator<Item = (u32, u32)> {
+    let thread = stand.thread.index();
+    let last = stand.counts(&index.threads[thread])[0].checked_sub(1).map(|last| (thread as u32, last as u32));
+    index.fork[thread].into_iter().chain(last).filter(|_| stand.has_begun())
+}
+
+/// How many events of its thread may have run.
+fn most_of(index: &Index<'_>, stand: &Stand) -> u32 {
+    stand.counts(&index.threads[stand.thread.index()])[1] as u32
 }
 
 /// Of each thread, the events that may be ordered anew: those from `prefix` to `cut`.

@@ -7,8 +7,8 @@
 //! A witness that leaves the slice, restricted to it, is a witness still: reads keep the writes they see and no write is added
 //! in between, sections that began inside end inside, and a take left out leaves more for the others.
 
-use super::Target;
 use super::facts::Facts;
+use super::{Target, most_of, needed_by};
 use crate::closure::Cut;
 use crate::index::{Effect, NEVER};
 use rashomon_event::{Deadline, EventIndex, EventKind};
@@ -76,18 +76,12 @@ pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, bounds: Most, deadline: 
     }
     for stand in target.stands {
         let thread = stand.thread.index();
-        slice.most[thread] = slice.most[thread].min(stand.counts(&index.threads[thread])[1] as u32);
+        slice.most[thread] = slice.most[thread].min(most_of(index, stand));
     }
     for &(one, other) in target.orders {
         [one, other].into_iter().for_each(|event| slice.need(index.place(event)));
     }
-    for stand in target.stands.iter().filter(|stand| stand.has_begun()) {
-        let thread = stand.thread.index();
-        index.fork[thread].into_iter().for_each(|fork| slice.need(fork));
-        if let Some(last) = stand.counts(&index.threads[thread])[0].checked_sub(1) {
-            slice.need((thread as u32, last as u32));
-        }
-    }
+    target.stands.iter().flat_map(|stand| needed_by(index, stand)).for_each(|needed| slice.need(needed));
     for &goal in target.goals {
         let (thread, at) = index.place(goal);
         index.fork[thread as usize].into_iter().for_each(|fork| slice.need(fork));

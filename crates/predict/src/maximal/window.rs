@@ -1,6 +1,6 @@
 //! A window of the trace around goals: what comes before is as it was, and what comes behind does not come.
 
-use super::{Part, Target};
+use super::{Part, Target, most_of};
 use crate::index::Index;
 use rashomon_event::EventIndex;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub fn around(index: &Index<'_>, target: Target<'_>, events: usize) -> Option<Pa
     }
     for stand in target.stands {
         let thread = stand.thread.index();
-        cut[thread] = cut[thread].min(stand.counts(&index.threads[thread])[1] as u32);
+        cut[thread] = cut[thread].min(most_of(index, stand));
     }
     let holds = prefix.iter().zip(&cut).all(|(prefix, cut)| prefix <= cut);
     holds.then_some(Part { from: EventIndex(from as u32), prefix, cut, is_closed: from == 0 && to == length })
