@@ -78,8 +78,8 @@ fn compare(every: &LoadedTrace, filtered: &LoadedTrace) -> Result<(), Failure> {
         *kept |= matches!(event.kind, EventKind::Access(access) if access.size >= LONG);
     }
     let names = (Names::comparable(every), Names::comparable(filtered));
-    let expected = every.trace.events.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(event, _)| names.0.event(event));
-    let mut found = filtered.trace.events.iter().map(|event| names.1.event(event));
+    let expected = every.trace.events.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(event, _)| names.0.event(&event));
+    let mut found = filtered.trace.events.iter().map(|event| names.1.event(&event));
     for (place, expected) in expected.enumerate() {
         let found = found.next().unwrap_or_default();
         if expected != found {

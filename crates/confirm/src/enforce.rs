@@ -42,14 +42,14 @@ pub fn operation(event: &Event) -> Option<u16> {
 
 /// Of an order of events, those that have a turn.
 pub fn steps(trace: &Trace, order: &[EventIndex]) -> Vec<EventIndex> {
-    order.iter().copied().filter(|&event| operation(trace.event(event)).is_some()).collect()
+    order.iter().copied().filter(|&event| operation(&trace.event(event)).is_some()).collect()
 }
 
 /// A turn for each step: who synchronises next, and how.
 pub fn order_of(trace: &Trace, steps: &[EventIndex]) -> Schedule {
     let turn = |&index: &EventIndex| {
         let event = trace.event(index);
-        let place = Place::Synchronisation { op: operation(event).unwrap_or(0) };
+        let place = Place::Synchronisation { op: operation(&event).unwrap_or(0) };
         Turn { thread: event.thread.0, until: Position { ordinal: event.ordinal, place }, landmark: None }
     };
     Schedule { turns: steps.iter().map(turn).collect(), ..Planner::new(trace, 0).empty() }

@@ -176,7 +176,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn event(&self, index: EventIndex) -> Result<&Event, ConfirmError> {
+    fn event(&self, index: EventIndex) -> Result<Event, ConfirmError> {
         let events = self.trace.events.len();
         self.trace.events.get(index.index()).ok_or(ConfirmError::NoSuchEvent { event: index.0, events })
     }
@@ -228,7 +228,7 @@ impl<'a> Planner<'a> {
             EventKind::Access(_) | EventKind::Request { .. } | EventKind::Blocked { .. } => false,
             EventKind::Other(_) => {
                 let next = self.next[index.index()];
-                next != NONE && self.trace.events[next as usize].ordinal > event.ordinal
+                next != NONE && self.trace.events.at(next as usize).ordinal > event.ordinal
             }
             _ => true,
         }

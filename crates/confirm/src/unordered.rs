@@ -55,7 +55,7 @@ pub fn unordered_pair(
     let mut orders = [Model::CPP20, Model::C11].map(|model| HappensBefore::new(trace, model));
     let mut seen: FxHashMap<u64, Vec<Seen>> = FxHashMap::default();
     for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
-        orders.iter_mut().for_each(|order| order.receive(index, event));
+        orders.iter_mut().for_each(|order| order.receive(index, &event));
         let at = sites.each_ref().map(|sites| sites.contains(&event.site));
         if let Some(access) = event.access().filter(|_| at[0] || at[1]) {
             let times = orders.each_ref().map(|order| u64::from(order.clock(event.thread).time()));
@@ -81,7 +81,7 @@ pub fn unordered_pair(
                 }
             }
         }
-        orders.iter_mut().for_each(|order| order.release(index, event));
+        orders.iter_mut().for_each(|order| order.release(index, &event));
     }
     None
 }
@@ -129,9 +129,9 @@ mod tests {
             trace.modules = vec![ModuleInfo { path: "m".into(), build_id: None, base: 0, start: 0, end: 16 }];
             // Three places, in turns.
             trace.sites = (0..3).map(|offset| Site { address: offset, module: Some(0), offset }).collect();
-            for (number, event) in trace.events.iter_mut().enumerate() {
+            trace.events.change(|number, event| {
                 event.site = SiteId(number as u32 % 3);
-            }
+            });
             for (one, other) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)] {
                 let pair = unordered_pair(&trace, [("m", one), ("m", other)], Deadline::NEVER, |_, _| true);
                 let sites = [one, other].map(|offset| SiteId(offset as u32));

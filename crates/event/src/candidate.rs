@@ -98,11 +98,6 @@ impl Stand {
     pub const fn has_begun(&self) -> bool {
         self.from.0 > 0
     }
-
-    /// The least and the most of its thread's events, in their order, that may have run.
-    pub fn counts(&self, events: &[EventIndex]) -> [usize; 2] {
-        [self.from, self.to].map(|bound| events.partition_point(|event| *event < bound))
-    }
 }
 
 /// What a witness keeps of the trace.

@@ -79,7 +79,7 @@ pub enum LockMode {
 }
 
 /// Locks, condition variables, barriers, … are named by their synthetic address, which is unique per lifetime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// A plain access (`access.atomic == false`).
     Access(Access),
@@ -183,8 +183,18 @@ pub enum EventKind {
     Other(OtherOp),
 }
 
+impl EventKind {
+    /// The access that it is, plain or atomic.
+    pub const fn access(self) -> Option<Access> {
+        match self {
+            Self::Access(access) | Self::Atomic { access, .. } => Some(access),
+            _ => None,
+        }
+    }
+}
+
 /// What an event that orders nothing is, for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OtherOp {
     Allocates,
     Detaches,
@@ -238,10 +248,7 @@ pub struct Event {
 
 impl Event {
     /// The access made by this event, plain or atomic.
-    pub const fn access(&self) -> Option<Access> {
-        match self.kind {
-            EventKind::Access(access) | EventKind::Atomic { access, .. } => Some(access),
-            _ => None,
-        }
+    pub const fn access(self) -> Option<Access> {
+        self.kind.access()
     }
 }

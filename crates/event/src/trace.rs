@@ -1,6 +1,7 @@
 //! A whole recording in memory: a total order of events and the tables they refer to.
 
-use crate::event::Event;
+use crate::event::{Access, Event, EventKind};
+use crate::events::Events;
 use crate::ids::{Address, ContextId, EventIndex, ObjectId, SiteId, ThreadId, ThreadPath};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -130,7 +131,7 @@ pub struct Trace {
     pub contexts: Vec<Context>,
     /// Sorted by `base`; synthetic ranges are disjoint.
     pub objects: Vec<Object>,
-    pub events: Vec<Event>,
+    pub events: Events,
     /// The counts that semaphores were given when they began. One that is not here begins with the least count under which the
     /// trace is possible.
     pub semaphores: BTreeMap<Address, u64>,
@@ -213,7 +214,7 @@ pub struct LoopMark {
 
 impl Trace {
     /// A complete trace of which nothing else is known.
-    pub fn of_events(mode: Mode, events: Vec<Event>) -> Self {
+    pub fn of_events(mode: Mode, events: impl IntoIterator<Item = Event>) -> Self {
         Self {
             mode,
             threads: Vec::new(),
@@ -221,7 +222,7 @@ impl Trace {
             sites: Vec::new(),
             contexts: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }],
             objects: Vec::new(),
-            events,
+            events: events.into_iter().collect(),
             semaphores: BTreeMap::new(),
             gaps: Vec::new(),
             kept: Vec::new(),
@@ -235,8 +236,19 @@ impl Trace {
         }
     }
 
-    pub fn event(&self, index: EventIndex) -> &Event {
-        &self.events[index.index()]
+    #[inline]
+    pub fn event(&self, index: EventIndex) -> Event {
+        self.events.at(index.index())
+    }
+    /// What the event is: cheaper than [`Self::event`], which also tells whose it is.
+    #[inline]
+    pub fn kind(&self, index: EventIndex) -> EventKind {
+        self.events.kind(index.index())
+    }
+    /// The access that it makes, plain or atomic.
+    #[inline]
+    pub fn access(&self, index: EventIndex) -> Option<Access> {
+        self.kind(index).access()
     }
     /// The events that have to come before this one because of calls into unseen code.
     pub fn kept_before(&self, event: EventIndex) -> impl Iterator<Item = EventIndex> + '_ {

@@ -57,7 +57,7 @@ impl Lookahead {
             let place = accesses[event.thread.index()];
             accesses[event.thread.index()] += u32::from(event.access().is_some());
             let EventKind::Access(access) = event.kind else {
-                contexts.step(event);
+                contexts.step(&event);
                 continue;
             };
             let location = Location::new(event.site, &access);
@@ -95,7 +95,7 @@ impl Lookahead {
         let mut times = vec![Steps::new(); count];
         let mut known = vec![vec![0; count]; count];
         for (index, event) in trace.indices().zip(&trace.events) {
-            order.receive(index, event);
+            order.receive(index, &event);
             let me = event.thread.index();
             let clock = order.clock(event.thread);
             let (time, thread) = (clock.time(), &mut threads[me]);
@@ -113,7 +113,7 @@ impl Lookahead {
                 }
                 thread.accesses += 1;
             }
-            order.release(index, event);
+            order.release(index, &event);
         }
         Self { threads, times }
     }

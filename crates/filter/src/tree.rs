@@ -102,7 +102,7 @@ impl Tree {
     /// Which events of a trace the detector must see.
     pub fn kept(trace: &Trace, options: Options) -> (Vec<bool>, Statistics) {
         let mut tree = Self::new(thread_count(trace), options);
-        let kept = trace.events.iter().map(|event| tree.step(event) == Verdict::Kept).collect();
+        let kept = trace.events.iter().map(|event| tree.step(&event) == Verdict::Kept).collect();
         (kept, tree.statistics())
     }
 
@@ -208,8 +208,8 @@ impl Tree {
 /// The trace without what is not kept: those accesses become events that order nothing, so that indices stay what they are.
 pub fn without(trace: &Trace, kept: &[bool]) -> Trace {
     let mut filtered = trace.clone();
-    for (event, _) in filtered.events.iter_mut().zip(kept).filter(|(_, kept)| !**kept) {
-        event.kind = EventKind::Other(OtherOp::Unknown);
+    for (place, _) in kept.iter().enumerate().filter(|(_, kept)| !**kept) {
+        filtered.events.set_kind(place, EventKind::Other(OtherOp::Unknown));
     }
     filtered
 }

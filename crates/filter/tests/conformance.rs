@@ -87,9 +87,9 @@ fn compare(trace: &Trace) -> usize {
     let mut small = Runtime::<1>::new(threads);
     let mut dead = 0;
     for (place, event) in trace.events.iter().enumerate() {
-        model.step(event);
-        runtime.step(event);
-        small.step(event);
+        model.step(&event);
+        runtime.step(&event);
+        small.step(&event);
         let thread = event.thread;
         let known = &runtime.threads[thread.index()];
         let wanted = (model.outgoing(thread), model.alive(thread));

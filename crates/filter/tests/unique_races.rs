@@ -70,12 +70,12 @@ fn access(class: AccessClass, site: u64) -> EventKind {
 }
 
 fn sites(mut trace: Trace) -> Trace {
-    for event in &mut trace.events {
+    trace.events.change(|_, event| {
         if let EventKind::Access(access) = &mut event.kind {
             event.site = SiteId((access.address.0 / STEP % 16) as u32);
             access.address = Address(0x10_0000);
         }
-    }
+    });
     trace
 }
 
@@ -115,9 +115,9 @@ fn every_small_trace() {
 /// Code locations are few, and every trace is one program's loops.
 fn few_sites(mut trace: Trace, seed: u64) -> Trace {
     let mut rng = SplitMix(seed);
-    for event in &mut trace.events {
+    trace.events.change(|_, event| {
         event.site = SiteId(rng.below(2 + seed / 4 % 6) as u32);
-    }
+    });
     trace
 }
 
@@ -145,9 +145,9 @@ fn random_traces() {
 fn a_forgotten_location_is_kept_again() {
     let trace = rashomon_testkit::parse("t1 w x; t1 w y; t1 w z; t1 w x").expect("well-formed").trace;
     let mut trace = few_sites(trace, 0);
-    for event in &mut trace.events {
+    trace.events.change(|_, event| {
         event.site = SiteId(0);
-    }
+    });
     let skipped = |locations| Tree::kept(&trace, Options { locations, ..Options::new(Relation::LOCKSET) }).1;
     assert_eq!((skipped(8).skipped(), skipped(8).locations), (1, 3));
     assert_eq!((skipped(2).skipped(), skipped(2).locations, skipped(2).forgotten), (0, 2, 2));

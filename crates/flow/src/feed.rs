@@ -29,7 +29,7 @@ pub fn feed(
         if let Some(walk) = walks.get_mut(event.thread.index()) {
             walk.line = Line(event.site.0);
             let outside = walked.outside;
-            happens(event, walk, &mut walked, sink);
+            happens(&event, walk, &mut walked, sink);
             if event.access().is_some() {
                 let is_outside = walked.outside > outside;
                 walked.saw(walk.line, is_outside);

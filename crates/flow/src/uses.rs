@@ -236,7 +236,7 @@ impl Follow<'_> {
 
     /// Whether the event at hand reads and writes in one.
     fn is_modified(&self) -> bool {
-        let kind = self.trace.event(self.now).kind;
+        let kind = self.trace.kind(self.now);
         matches!(kind, EventKind::Atomic { op: AtomicOp::Rmw | AtomicOp::CasFailed, .. })
     }
 

@@ -84,7 +84,7 @@ fn races_as(
     let mut history = History::new(memory.len());
     let mut pairs = Pairs::new(trace, representatives);
     for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
-        let event = &told(event);
+        let event = &told(&event);
         let passive = matches!(event.kind, EventKind::Access(_)) && !order.is_kept(index);
         if !passive {
             order.receive(index, event);
@@ -127,7 +127,7 @@ pub fn hybrid_until(trace: &Trace, memory: &SharedMemory, representatives: usize
         let plain = matches!(event.kind, EventKind::Access(_));
         let passive = plain && !order.is_kept(index);
         if !passive {
-            order.receive(index, event);
+            order.receive(index, &event);
         }
         if memory.contends(index)
             && let Some(access) = event.access()
@@ -144,10 +144,10 @@ pub fn hybrid_until(trace: &Trace, memory: &SharedMemory, representatives: usize
             }
         }
         if !plain {
-            locks.step(index, event);
+            locks.step(index, &event);
         }
         if !passive {
-            order.release(index, event);
+            order.release(index, &event);
         }
     }
     pairs.finish()

@@ -105,8 +105,8 @@ pub fn kept(trace: &Trace, gaps: &[Gap]) -> Vec<(EventIndex, EventIndex)> {
         for gap in begins.get(&index).into_iter().flatten() {
             sweep.begin(gap);
         }
-        let own = trace.event(index).access().map(|access| sweep.pieces.touched(&access));
-        let handle = match trace.event(index).kind {
+        let own = trace.access(index).map(|access| sweep.pieces.touched(&access));
+        let handle = match trace.kind(index) {
             EventKind::Start | EventKind::End => sweep.pieces.handle(trace.event(index).thread),
             _ => None,
         };

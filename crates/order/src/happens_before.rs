@@ -17,7 +17,7 @@ use crate::clock::{JoinedClocks, ThreadClock, VectorClock};
 use crate::release_sequence::Locations;
 pub use crate::release_sequence::ReleaseSequences;
 use crate::semaphores::{Needed, initial_counts};
-use rashomon_event::{Address, AtomicOp, Event, EventIndex, EventKind, LockMode, MemoryOrder, ThreadId, Trace};
+use rashomon_event::{Address, AtomicOp, Event, EventIndex, EventKind, EventSet, LockMode, MemoryOrder, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 
 /// Which edges beside those of thread creation, conditions, barriers, semaphores, once and publication.
@@ -59,24 +59,6 @@ struct Fences {
     seen: JoinedClocks,
 }
 
-/// A set of events.
-#[derive(Default)]
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn insert(&mut self, event: EventIndex) {
-        let word = event.index() / 64;
-        if self.0.len() <= word {
-            self.0.resize(word + 1, 0);
-        }
-        self.0[word] |= 1 << (event.index() % 64);
-    }
-
-    fn contains(&self, event: EventIndex) -> bool {
-        self.0.get(event.index() / 64).is_some_and(|word| word >> (event.index() % 64) & 1 == 1)
-    }
-}
-
 pub struct HappensBefore {
     model: Model,
     threads: Vec<ThreadClock>,
@@ -84,7 +66,7 @@ pub struct HappensBefore {
     locks: FxHashMap<Address, LockClock>,
     locations: Locations,
     /// Signals that woke somebody.
-    waking: Bits,
+    waking: EventSet,
     signals: FxHashMap<EventIndex, VectorClock>,
     conditions: FxHashMap<Address, JoinedClocks>,
     barriers: FxHashMap<(Address, u32), JoinedClocks>,
@@ -100,10 +82,11 @@ pub struct HappensBefore {
 
 impl HappensBefore {
     pub fn new(trace: &Trace, model: Model) -> Self {
-        let mut count = trace.threads.len();
-        let mut waking = Bits::default();
-        for event in &trace.events {
-            count = count.max(event.thread.index() + 1);
+        let count = thread_count(trace);
+        let mut waking = EventSet::default();
+        let has_waits = trace.events.may_have(|kind| matches!(kind, EventKind::WaitEnd { .. }));
+        let looked_at = if has_waits { trace.events.len() } else { 0 };
+        for event in trace.events.range(0..looked_at) {
             // A signal behind the end of the trace is damage.
             if let EventKind::WaitEnd { woken_by: Some(signal), .. } = event.kind
                 && signal.index() < trace.events.len()
@@ -301,7 +284,7 @@ impl HappensBefore {
 
 /// Threads named by the trace's table or by an event.
 pub fn thread_count(trace: &Trace) -> usize {
-    trace.events.iter().map(|event| event.thread.index() + 1).max().unwrap_or(0).max(trace.threads.len())
+    trace.events.last_thread().map_or(0, |last| last.index() + 1).max(trace.threads.len())
 }
 
 /// Whether happens-before orders neither of two events of different threads. Runs over the trace up to the later one.
@@ -313,14 +296,14 @@ pub fn unordered(trace: &Trace, one: EventIndex, other: EventIndex, model: Model
     let mut order = HappensBefore::new(trace, model);
     let mut time = 0;
     for (index, event) in trace.indices().zip(&trace.events) {
-        order.receive(index, event);
+        order.receive(index, &event);
         if index == first {
             time = order.clock(event.thread).time();
         }
         if index == second {
             return order.clock(event.thread).knows(trace.event(first).thread) < time;
         }
-        order.release(index, event);
+        order.release(index, &event);
     }
     false
 }

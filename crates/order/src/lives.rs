@@ -62,7 +62,7 @@ pub fn unordered_uses(
         while let Some((number, edge)) = coming.next_if(|(_, edge)| edge.before <= index) {
             pass(&order, (number, edge), &mut objects, &mut found);
         }
-        if let Some(object) = used(index, event).and_then(|object| objects.get_mut(&object)) {
+        if let Some(object) = used(index, &event).and_then(|object| objects.get_mut(&object)) {
             let clock = order.clock(event.thread);
             let unordered =
                 object.edges.iter().filter(|(thread, time, _)| *thread != event.thread && clock.knows(*thread) < *time);
@@ -70,8 +70,8 @@ pub fn unordered_uses(
             put(&mut object.uses, event.thread, clock.time(), index);
         }
         if !matches!(event.kind, EventKind::Access(_)) || order.is_kept(index) {
-            order.receive(index, event);
-            order.release(index, event);
+            order.receive(index, &event);
+            order.release(index, &event);
         }
     }
     // What a thread does last.
@@ -143,7 +143,7 @@ pub fn reorderable_uses(
         while let Some(edge) = coming.next_if(|(_, edge)| edge.before <= index) {
             found.extend(pass(&order, edge, &mut lives));
         }
-        if let Some(life) = used(index, event).and_then(|object| lives.get_mut(&object)) {
+        if let Some(life) = used(index, &event).and_then(|object| lives.get_mut(&object)) {
             let clock = order.clock(event.thread);
             let is_release = matches!(event.kind, EventKind::Release { .. });
             if let Some((number, time, seen)) = &mut life.begun
@@ -158,8 +158,8 @@ pub fn reorderable_uses(
             put(latest, event.thread, clock.time(), index);
         }
         if matches!(event.kind, EventKind::Start | EventKind::End | EventKind::Fork { .. } | EventKind::Join { .. }) {
-            order.receive(index, event);
-            order.release(index, event);
+            order.receive(index, &event);
+            order.release(index, &event);
         }
     }
     coming.filter(|_| !deadline.is_over()).for_each(|edge| found.extend(pass(&order, edge, &mut lives)));
@@ -184,7 +184,7 @@ fn contested(trace: &Trace, edges: &[Edge], used: &impl Fn(EventIndex, &Event) -
         return objects;
     }
     for (index, event) in trace.indices().zip(&trace.events) {
-        if let Some(object) = used(index, event)
+        if let Some(object) = used(index, &event)
             && let Some(threads) = by_object.get(&object)
             && (threads.len() > 1 || !threads.contains(&event.thread))
         {

@@ -250,20 +250,20 @@ impl<'t> Pass<'t> {
             if matches!(event.kind, EventKind::Access(_)) {
                 asked[event.thread.index()] = None;
                 if self.order.is_kept(index) {
-                    self.order.receive(index, event);
-                    self.order.release(index, event);
+                    self.order.receive(index, &event);
+                    self.order.release(index, &event);
                 }
                 continue;
             }
             let waits_since = match event.kind {
                 EventKind::Join { .. } | EventKind::BarrierExit { .. } if AGAIN => {
-                    self.wait(index, event, waits);
+                    self.wait(index, &event, waits);
                     None
                 }
-                EventKind::Join { .. } | EventKind::BarrierExit { .. } => self.look(event, waits),
+                EventKind::Join { .. } | EventKind::BarrierExit { .. } => self.look(&event, waits),
                 _ => None,
             };
-            self.order.receive(index, event);
+            self.order.receive(index, &event);
             if let Some(before) = waits_since {
                 let held = self.locks.held(event.thread);
                 waits.spanning.add(&before, self.order.clock(event.thread), held, self.order.threads());
@@ -280,18 +280,18 @@ impl<'t> Pass<'t> {
                 EventKind::Acquire { lock, mode, may_wait: true }
                     if !self.locks.held(event.thread).is_empty() || AGAIN && waits.is_awaited(event.thread) =>
                 {
-                    self.lock::<AGAIN>(index, event, Wish::Lock { lock, mode }, waits);
+                    self.lock::<AGAIN>(index, &event, Wish::Lock { lock, mode }, waits);
                 }
                 EventKind::WaitEnd { mutex, .. }
                     if !self.locks.held(event.thread).is_empty() || AGAIN && waits.is_awaited(event.thread) =>
                 {
-                    self.lock::<AGAIN>(index, event, Wish::Mutex(mutex), waits);
+                    self.lock::<AGAIN>(index, &event, Wish::Mutex(mutex), waits);
                 }
-                EventKind::BarrierEnter { barrier, generation } => self.enter(event, barrier, generation),
+                EventKind::BarrierEnter { barrier, generation } => self.enter(&event, barrier, generation),
                 _ => {}
             }
-            self.locks.step(index, event);
-            self.order.release(index, event);
+            self.locks.step(index, &event);
+            self.order.release(index, &event);
         }
         let mut unanswered = Vec::new();
         for (index, lock, mode) in asked.into_iter().flatten() {
@@ -299,7 +299,7 @@ impl<'t> Pass<'t> {
             let held = self.locks.held(event.thread);
             if (!held.is_empty() || AGAIN && waits.is_awaited(event.thread)) && held.iter().all(|held| held.lock != lock) {
                 // The thread did nothing after its request, so its present moment is that of the request.
-                self.lock::<AGAIN>(index, event, Wish::Lock { lock, mode }, waits);
+                self.lock::<AGAIN>(index, &event, Wish::Lock { lock, mode }, waits);
                 unanswered.push(index);
             }
         }

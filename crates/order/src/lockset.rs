@@ -140,7 +140,7 @@ pub fn held_at(trace: &Trace, at: EventIndex) -> Vec<Held> {
     let mut sets = LockSets::new(thread.index() + 1);
     for (index, event) in trace.indices().zip(&trace.events).take(at.index()) {
         if event.thread == thread {
-            sets.step(index, event);
+            sets.step(index, &event);
         }
     }
     sets.held(thread).to_vec()

@@ -13,6 +13,9 @@ use std::collections::VecDeque;
 pub fn initial_counts(trace: &Trace) -> FxHashMap<Address, u64> {
     let mut balance: FxHashMap<Address, i64> = FxHashMap::default();
     let mut counts: FxHashMap<Address, u64> = FxHashMap::default();
+    if !trace.events.may_have(|kind| matches!(kind, EventKind::Post { .. } | EventKind::Take { .. })) {
+        return counts;
+    }
     for event in &trace.events {
         let (semaphore, change) = match event.kind {
             EventKind::Post { semaphore } => (semaphore, 1),

@@ -10,7 +10,7 @@
 use crate::contention::{Contention, Granule};
 use crate::happens_before::{HappensBefore, Model};
 use crate::lockset::LockSets;
-use rashomon_event::{Access, Deadline, EventIndex, EventKind, Trace};
+use rashomon_event::{Access, Deadline, EventIndex, EventKind, EventSet, Trace};
 use rustc_hash::FxHashMap;
 
 /// Bytes per granule.
@@ -30,8 +30,8 @@ pub struct SharedMemory {
     numbers: Vec<u32>,
     shared: usize,
     contested: usize,
-    /// One bit per event: it touches a contested granule. Empty if there is none.
-    contending: Vec<u64>,
+    /// The events that touch a contested granule.
+    contending: EventSet,
     complete: bool,
 }
 
@@ -88,7 +88,7 @@ impl SharedMemory {
             let plain = matches!(event.kind, EventKind::Access(_));
             let passive = plain && !order.is_kept(index);
             if !passive {
-                order.receive(index, event);
+                order.receive(index, &event);
             }
             if let Some(access) = event.access() {
                 let clock = order.clock(event.thread);
@@ -102,11 +102,11 @@ impl SharedMemory {
                 }
             }
             if !plain {
-                contention.step(event);
-                locks.step(index, event);
+                contention.step(&event);
+                locks.step(index, &event);
             }
             if !passive {
-                order.release(index, event);
+                order.release(index, &event);
             }
         }
         let mut memory = Self {
@@ -114,7 +114,7 @@ impl SharedMemory {
             numbers: Vec::with_capacity(states.len()),
             shared: 0,
             contested: 0,
-            contending: Vec::new(),
+            contending: EventSet::default(),
             complete: !events.was_cut(),
         };
         for state in states {
@@ -134,16 +134,16 @@ impl SharedMemory {
     }
 
     fn mark_contending(&mut self, trace: &Trace, deadline: Deadline) {
-        let mut bits = vec![0; trace.events.len().div_ceil(64)];
-        let mut events = deadline.bound(trace.events.iter().enumerate());
-        for (index, event) in events.by_ref() {
-            if let Some(access) = event.access()
+        let mut contending = EventSet::with_room(trace.events.len());
+        let mut events = deadline.bound(trace.indices());
+        for event in events.by_ref() {
+            if let Some(access) = trace.access(event)
                 && self.contested_granules(&access).next().is_some()
             {
-                bits[index / 64] |= 1 << (index % 64);
+                contending.insert(event);
             }
         }
-        self.contending = bits;
+        self.contending = contending;
         self.complete &= !events.was_cut();
     }
 
@@ -168,7 +168,7 @@ impl SharedMemory {
 
     /// Whether the event touches a contested granule.
     pub fn contends(&self, event: EventIndex) -> bool {
-        self.contending.get(event.index() / 64).is_some_and(|word| word >> (event.index() % 64) & 1 == 1)
+        self.contending.contains(event)
     }
 
     fn number(&self, granule: u64) -> u32 {

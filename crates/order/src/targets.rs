@@ -10,7 +10,7 @@
 //! of a granule. Cost: one pass, and the square of the kinds of accesses of each shared granule.
 
 use crate::candidates::{hybrid_until, races_until};
-use crate::happens_before::Model;
+use crate::happens_before::{Model, thread_count};
 use crate::shared_memory::SharedMemory;
 use rashomon_event::{ContextId, Deadline, EventIndex, EventKind, Evidence, SiteId, ThreadId, Trace};
 use rustc_hash::FxHashMap;
@@ -116,7 +116,7 @@ pub fn targets_until(trace: &Trace, with_ordered: bool, deadline: Deadline) -> T
     if !memory.is_complete() {
         return Targets::default();
     }
-    let threads = trace.events.iter().map(|event| event.thread.index() + 1).max().unwrap_or(0).max(trace.threads.len());
+    let threads = thread_count(trace);
     let mut order = ForkJoin::new(threads);
     let mut moments: Vec<Moment> = Vec::new();
     let mut moment_of: HashMap<(ThreadId, u32), u32> = HashMap::new();

@@ -6,7 +6,7 @@ use rashomon_testkit::{Features, Shape, describe, parse, random};
 
 /// Conflicting accesses that happens-before leaves unordered, or that the weak order does and no common lock excludes.
 fn is_candidate(trace: &Trace, one: EventIndex, other: EventIndex) -> bool {
-    let conflict = trace.event(one).access().zip(trace.event(other).access()).is_some_and(|(a, b)| a.conflicts(&b));
+    let conflict = trace.access(one).zip(trace.access(other)).is_some_and(|(a, b)| a.conflicts(&b));
     let held = |at| held_at(trace, at).iter().map(|held| (held.lock, held.mode)).collect::<Vec<_>>();
     conflict
         && (unordered(trace, one, other, Model::CPP20)
@@ -23,7 +23,7 @@ fn check(trace: &Trace) -> (usize, usize) {
                 continue;
             }
             let granules = |at| {
-                let access = trace.event(at).access().expect("a candidate is two accesses");
+                let access = trace.access(at).expect("a candidate is two accesses");
                 memory.contested_granules(&access).map(|(granule, _)| granule).collect::<Vec<_>>()
             };
             let common = granules(first).iter().any(|granule| granules(second).contains(granule));
@@ -61,12 +61,12 @@ fn no_candidate_lies_outside_contested_granules() {
 fn nor_when_locks_do_not_exclude() {
     for seed in 0..4000 {
         let mut trace = random(seed, Shape { variables: 1, ..shape(seed) });
-        for (place, event) in trace.events.iter_mut().enumerate() {
+        trace.events.change(|place, event| {
             let damaged = matches!(event.kind, EventKind::Release { .. } | EventKind::Acquire { .. });
             if damaged && (place as u64 * 5 + seed).is_multiple_of(4) {
                 event.kind = EventKind::Other(OtherOp::Unknown);
             }
-        }
+        });
         check(&trace);
     }
 }

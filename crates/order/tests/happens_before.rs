@@ -14,7 +14,7 @@ fn closure(trace: &Trace, model: Model) -> Vec<Vec<bool>> {
     let mut before = vec![vec![false; n]; n];
     for b in 0..n {
         for a in 0..b {
-            let synchronises = events[a].thread == events[b].thread
+            let synchronises = events.at(a).thread == events.at(b).thread
                 || edge(trace, a, b, model)
                 || (model.edges.locks && lock_edge(trace, a, b))
                 || (model.edges.atomics && atomic_edge(trace, a, b, model.release_sequences));
@@ -32,7 +32,7 @@ fn closure(trace: &Trace, model: Model) -> Vec<Vec<bool>> {
 }
 
 fn edge(trace: &Trace, a: usize, b: usize, model: Model) -> bool {
-    let (one, other) = (&trace.events[a], &trace.events[b]);
+    let (one, other) = (trace.events.at(a), trace.events.at(b));
     match (one.kind, other.kind) {
         (EventKind::Fork { child }, _) if child == other.thread => true,
         (_, EventKind::Join { child, .. }) => child == one.thread,
@@ -55,7 +55,7 @@ fn edge(trace: &Trace, a: usize, b: usize, model: Model) -> bool {
 
 /// Whether the take `b` cannot do without the post `a`, if posts and takes keep their orders.
 fn is_needed(trace: &Trace, a: usize, b: usize, semaphore: Address) -> bool {
-    let kinds = |end: usize| trace.events[..end].iter().map(|event| event.kind);
+    let kinds = |end: usize| trace.events.range(0..end).map(|event| event.kind);
     let posts = |end: usize| kinds(end).filter(|&kind| kind == EventKind::Post { semaphore }).count() as i64;
     let takes = |end: usize| kinds(end).filter(|&kind| kind == EventKind::Take { semaphore }).count() as i64;
     let least = (0..=trace.events.len()).map(|end| takes(end) - posts(end)).max().unwrap_or(0);
@@ -64,12 +64,12 @@ fn is_needed(trace: &Trace, a: usize, b: usize, semaphore: Address) -> bool {
 }
 
 fn lock_edge(trace: &Trace, a: usize, b: usize) -> bool {
-    let released = match trace.events[a].kind {
+    let released = match trace.events.at(a).kind {
         EventKind::Release { lock, mode } => (lock, mode),
         EventKind::WaitBegin { mutex, .. } => (mutex, LockMode::Exclusive),
         _ => return false,
     };
-    let acquired = match trace.events[b].kind {
+    let acquired = match trace.events.at(b).kind {
         EventKind::Acquire { lock, mode, .. } => (lock, mode),
         EventKind::WaitEnd { mutex, .. } => (mutex, LockMode::Exclusive),
         _ => return false,
@@ -79,17 +79,17 @@ fn lock_edge(trace: &Trace, a: usize, b: usize) -> bool {
 
 /// [atomics.order]/2 and [atomics.fences]: `a` is a release store or release fence, `b` an acquire load or acquire fence.
 fn atomic_edge(trace: &Trace, a: usize, b: usize, rule: ReleaseSequences) -> bool {
-    let stores: Vec<usize> = match trace.events[a].kind {
+    let stores: Vec<usize> = match trace.events.at(a).kind {
         EventKind::Atomic { op: AtomicOp::Store | AtomicOp::Rmw, order, .. } if order.releases() => vec![a],
         EventKind::Fence { order } if order.releases() => (a + 1..trace.events.len())
-            .filter(|&store| trace.events[store].thread == trace.events[a].thread && writes(trace, store))
+            .filter(|&store| trace.events.at(store).thread == trace.events.at(a).thread && writes(trace, store))
             .collect(),
         _ => return false,
     };
-    let loads: Vec<usize> = match trace.events[b].kind {
+    let loads: Vec<usize> = match trace.events.at(b).kind {
         EventKind::Atomic { order, .. } if order.acquires() && reads(trace, b) => vec![b],
         EventKind::Fence { order } if order.acquires() => {
-            (0..b).filter(|&load| trace.events[load].thread == trace.events[b].thread && reads(trace, load)).collect()
+            (0..b).filter(|&load| trace.events.at(load).thread == trace.events.at(b).thread && reads(trace, load)).collect()
         }
         _ => return false,
     };
@@ -97,7 +97,7 @@ fn atomic_edge(trace: &Trace, a: usize, b: usize, rule: ReleaseSequences) -> boo
 }
 
 fn atomic(trace: &Trace, at: usize) -> Option<(AtomicOp, u64)> {
-    match trace.events[at].kind {
+    match trace.events.at(at).kind {
         EventKind::Atomic { access, op, .. } => Some((op, access.address.0)),
         _ => None,
     }
@@ -118,7 +118,7 @@ fn sees_sequence(trace: &Trace, head: usize, load: usize, rule: ReleaseSequences
         return false;
     }
     (head + 1..load).filter(|&at| writes(trace, at) && place(at) == place(head)).all(|at| {
-        let same_thread = trace.events[at].thread == trace.events[head].thread;
+        let same_thread = trace.events.at(at).thread == trace.events.at(head).thread;
         matches!(atomic(trace, at), Some((AtomicOp::Rmw, _))) || (rule == ReleaseSequences::C11 && same_thread)
     })
 }
@@ -144,11 +144,11 @@ fn traces() -> impl Iterator<Item = Trace> {
 /// Turns some events into fences.
 fn with_fences(mut trace: Trace, seed: u64) -> Trace {
     let orders = [MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel, MemoryOrder::SeqCst];
-    for (place, event) in trace.events.iter_mut().enumerate() {
+    trace.events.change(|place, event| {
         if matches!(event.kind, EventKind::Access(_)) && (place as u64 * 7 + seed).is_multiple_of(5) {
             event.kind = EventKind::Fence { order: orders[(place + seed as usize) % 4] };
         }
-    }
+    });
     trace
 }
 
@@ -159,7 +159,7 @@ fn vector_clocks_agree_with_the_definition() {
         for model in [Model::CPP20, Model::C11, Model::WEAK] {
             let before = closure(&trace, model);
             for (b, earlier) in (0..trace.events.len()).map(|b| (b, 0..b)) {
-                for a in earlier.filter(|&a| trace.events[a].thread != trace.events[b].thread) {
+                for a in earlier.filter(|&a| trace.events.at(a).thread != trace.events.at(b).thread) {
                     let (one, other) = (EventIndex(a as u32), EventIndex(b as u32));
                     let expected = !before[a][b];
                     assert_eq!(unordered(&trace, one, other, model), expected, "{one} {other} {model:?}\n{}", describe(&trace));
@@ -184,10 +184,10 @@ fn candidates_are_exactly_the_pairs_of_the_definition() {
             let before = closure(&trace, model);
             let mut expected = BTreeSet::new();
             for (b, a) in (0..trace.events.len()).flat_map(|b| (0..b).map(move |a| (b, a))) {
-                if trace.events[a].thread == trace.events[b].thread || before[a][b] {
+                if trace.events.at(a).thread == trace.events.at(b).thread || before[a][b] {
                     continue;
                 }
-                if let (Some(one), Some(other)) = (trace.events[a].access(), trace.events[b].access())
+                if let (Some(one), Some(other)) = (trace.events.at(a).access(), trace.events.at(b).access())
                     && one.conflicts(&other)
                     && !(locks && common_lock(&trace, a, b))
                 {
@@ -223,9 +223,13 @@ fn unordered_at(text: &str, model: Model) -> bool {
 fn further_pairs_are_spread_over_the_trace() {
     let turns = "a w x; b w x; ".repeat(1000);
     let mut trace = parse(turns.trim_end_matches("; ")).expect("well-formed").trace;
-    for (number, event) in trace.events.iter_mut().filter(|event| event.access().is_some()).enumerate() {
-        event.site = SiteId(u32::from(number % 2 == 1));
-    }
+    let mut number = 0;
+    trace.events.change(|_, event| {
+        if event.access().is_some() {
+            event.site = SiteId(u32::from(number % 2 == 1));
+            number += 1;
+        }
+    });
     let memory = SharedMemory::new(&trace);
     let found = hybrid(&trace, &memory, 4);
     let [pair] = found.as_slice() else { panic!("{found:?}") };
@@ -267,17 +271,20 @@ fn a_missing_thread_table_is_no_obstacle() {
 
 /// The trace with the plain accesses of some sites as atomic ones.
 fn with_atomic(mut trace: Trace, sites: &[SiteId]) -> Trace {
-    for event in trace.events.iter_mut().filter(|event| sites.contains(&event.site)) {
-        let EventKind::Access(mut access) = event.kind else { continue };
+    trace.events.change(|_, event| {
+        if !sites.contains(&event.site) {
+            return;
+        }
+        let EventKind::Access(mut access) = event.kind else { return };
         access.atomic = true;
         let op = match access.class {
             AccessClass::Read => AtomicOp::Load,
             AccessClass::Write => AtomicOp::Store,
             AccessClass::ReadWrite => AtomicOp::Rmw,
-            AccessClass::End => continue,
+            AccessClass::End => return,
         };
         event.kind = EventKind::Atomic { access, op, order: MemoryOrder::SeqCst, value: 0 };
-    }
+    });
     trace
 }
 

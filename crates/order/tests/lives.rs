@@ -1,6 +1,6 @@
 //! Uses unordered with an edge of their object's life, against accesses put in the places of both and compared one by one.
 
-use rashomon_event::{AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, MemoryOrder, ThreadId, Trace};
+use rashomon_event::{AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, Events, MemoryOrder, ThreadId, Trace};
 use rashomon_order::lives::{reorderable_uses, unordered_uses, used_by};
 use rashomon_order::{Model, unordered};
 use rashomon_testkit::random::SplitMix;
@@ -10,27 +10,27 @@ use std::collections::BTreeSet;
 /// An access of its own before each use and at each edge; where they are.
 fn with_accesses(trace: &Trace, edges: &[Edge]) -> (Trace, Vec<EventIndex>, Vec<(EventIndex, EventIndex)>) {
     let access = rashomon_event::Access { address: Address(1), size: 1, class: AccessClass::Read, atomic: false };
-    let (mut events, mut at_edges, mut at_uses) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut events, mut at_edges, mut at_uses) = (Events::new(), Vec::new(), Vec::new());
     // Waits name the signal that woke them by its number.
     let mut moved = Vec::new();
-    let here = |events: &Vec<Event>| EventIndex(events.len() as u32);
+    let here = |events: &Events| EventIndex(events.len() as u32);
     for (index, event) in trace.indices().zip(&trace.events) {
         for edge in edges.iter().filter(|edge| edge.before == index) {
             at_edges.push(here(&events));
-            events.push(Event { thread: edge.thread, kind: EventKind::Access(access), ..*event });
+            events.push(Event { thread: edge.thread, kind: EventKind::Access(access), ..event });
         }
         if used_by(&event.kind).is_some() {
             at_uses.push((index, here(&events)));
-            events.push(Event { kind: EventKind::Access(access), ..*event });
+            events.push(Event { kind: EventKind::Access(access), ..event });
         }
         moved.push(here(&events));
-        events.push(*event);
+        events.push(event);
     }
-    for event in &mut events {
+    events.change(|_, event| {
         if let EventKind::WaitEnd { woken_by: Some(signal), .. } = &mut event.kind {
             *signal = moved[signal.index()];
         }
-    }
+    });
     (Trace { events, ..trace.clone() }, at_edges, at_uses)
 }
 
@@ -60,7 +60,7 @@ fn edges_in(trace: &Trace, random: &mut SplitMix) -> Vec<Edge> {
         .map(|_| {
             // Of a thread that is there at that place.
             let before = random.below(trace.events.len() as u64) as usize;
-            let thread = trace.events[before].thread;
+            let thread = trace.events.at(before).thread;
             Edge { object: used[random.below(used.len() as u64) as usize].0, thread, before: EventIndex(before as u32) }
         })
         .collect();
@@ -99,11 +99,11 @@ fn what_is_found_is_what_is_defined() {
 fn sparse(trace: &Trace) -> Trace {
     use EventKind::{Access, End, Fork, Join, Start};
     let mut sparse = trace.clone();
-    for event in &mut sparse.events {
+    sparse.events.change(|_, event| {
         if !matches!(event.kind, Access(_) | End | Fork { .. } | Join { .. } | Start) {
             event.kind = EventKind::Fence { order: MemoryOrder::Relaxed };
         }
-    }
+    });
     sparse
 }
 
@@ -143,7 +143,7 @@ fn what_creation_and_joining_leave_open_is_what_is_defined() {
         let edges = edges_in(&trace, &mut draws);
         let is_end: Vec<bool> = edges.iter().map(|_| draws.below(2) == 0).collect();
         let found = reorderable_uses(&trace, &edges, |number| is_end[number], Some, Deadline::NEVER);
-        let uses: BTreeSet<_> = found.iter().copied().filter(|(_, used)| used_by(&trace.event(*used).kind).is_some()).collect();
+        let uses: BTreeSet<_> = found.iter().copied().filter(|(_, used)| used_by(&trace.kind(*used)).is_some()).collect();
         let defined = defined_sparse(&trace, &edges, &is_end);
         assert_eq!(uses, defined, "{edges:?} {is_end:?}\n{}", describe(&trace));
         if uses.is_empty() { none += 1 } else { some += 1 }

@@ -93,7 +93,7 @@ fn ordinals_count_what_matches() {
     let trace = random(7, Shape { threads: 2, events: 40, variables: 1, locks: 1, features: Features::default() });
     let sites: BTreeSet<SiteId> = trace.events.iter().map(|event| event.site).collect();
     let describe = Describe::new(&trace, &sites);
-    for index in trace.indices().filter(|index| trace.event(*index).access().is_some()) {
+    for index in trace.indices().filter(|index| trace.access(*index).is_some()) {
         let event = trace.event(index);
         let apart = describe.of(index);
         let before = trace.indices().take(index.index()).filter(|before| {

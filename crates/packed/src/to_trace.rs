@@ -256,11 +256,11 @@ mod tests {
             Packed::new(1, Op::Write, 7, 2),
             Packed::new(1, Op::Read, 7, 2),
         ]);
-        let address = |index: usize| imported.trace.events[index].access().map(|access| access.address);
+        let address = |index: usize| imported.trace.events.at(index).access().map(|access| access.address);
         assert_ne!(address(0), address(2));
         assert_eq!(address(2), address(3));
         assert_eq!(address(2).and_then(|address| imported.target(address)), Some((crate::Space::Variable, 7)));
-        assert_eq!(imported.locations[imported.trace.events[2].site.index()], 2);
+        assert_eq!(imported.locations[imported.trace.events.at(2).site.index()], 2);
     }
 
     #[test]

@@ -368,7 +368,7 @@ impl Enforced {
 /// What a pair of accesses is about.
 fn object_of(trace: &Trace, objects: &Objects, kind: &CandidateKind) -> Option<Object> {
     let CandidateKind::Race { first, .. } = kind else { return None };
-    let access = trace.event(*first).access()?;
+    let access = trace.access(*first)?;
     objects.touched(&access).next().map(|number| objects.all[number])
 }
 

@@ -397,7 +397,7 @@ fn steps<S: Symbols + ?Sized>(composer: &Composer<'_, S>, schedule: &Schedule) -
         let until = event.map_or(otherwise, |index| {
             let event = trace.event(index);
             let up_to = if event.access().is_some() { "runs up to its" } else { "runs up to where it" };
-            format!("{up_to} {}", action(composer, event))
+            format!("{up_to} {}", action(composer, &event))
         });
         Step { thread, until, place: event.and_then(|index| composer.describer.place_of(index)) }
     };

@@ -124,7 +124,7 @@ impl<S: Symbols + ?Sized> Exporter<'_, S> {
     }
 
     fn event(&mut self, index: EventIndex) -> io::Result<()> {
-        let event = *self.trace.event(index);
+        let event = self.trace.event(index);
         self.live(event.thread, time(index))?;
         match event.kind {
             EventKind::Access(access) => return self.access(index, &event, &access),

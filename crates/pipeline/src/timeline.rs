@@ -66,7 +66,7 @@ impl<'c, 'a, S: Symbols + ?Sized> Drawing<'c, 'a, S> {
         }
         let loaded = self.composer.loaded;
         // Where threads are blocked is told behind everything else.
-        all.retain(|found| !matches!(loaded.trace.event(found.index).kind, EventKind::Blocked { .. }));
+        all.retain(|found| !matches!(loaded.trace.kind(found.index), EventKind::Blocked { .. }));
         // A failure is where the execution ends, and so is where threads stand.
         let is_end = finding.kind == FindingKind::Failure || !loaded.goals.is_empty() || !loaded.blocked.is_empty();
         let to = match closest(&all) {
@@ -139,7 +139,7 @@ impl<'c, 'a, S: Symbols + ?Sized> Drawing<'c, 'a, S> {
         let trace = self.composer.trace();
         let found = trace.indices().filter_map(|index| {
             let side = side_of(index);
-            let is_shown = match trace.event(index).kind {
+            let is_shown = match trace.kind(index) {
                 EventKind::Access(_) => side.is_some(),
                 EventKind::Other(_) => false,
                 _ => true,
@@ -273,21 +273,21 @@ impl<'c, 'a, S: Symbols + ?Sized> Pen<'c, 'a, S> {
             _ => {}
         }
         if let Some(found) = moment {
-            let others = self.latest.before(event).into_iter().filter(|source| self.trace.event(*source).thread != event.thread);
+            let others = self.latest.before(&event).into_iter().filter(|source| self.trace.event(*source).thread != event.thread);
             let after = others.max().map(|source| (source, self.trace.event(source).thread.index()));
             let after = after.map(|(source, thread)| (u64::from(source.0) + 1, self.column(thread)));
             let moment = Moment {
                 number: u64::from(index.0) + 1,
                 thread: self.column(thread),
-                does: self.words(event),
-                place: self.place(event),
+                does: self.words(&event),
+                place: self.place(&event),
                 after,
                 holds: self.set_of(thread),
                 is_of_finding: found.side.is_some(),
             };
             self.timeline.moments.push(moment);
         }
-        self.latest.remember(index, event);
+        self.latest.remember(index, &event);
     }
 
     fn column(&mut self, thread: usize) -> u32 {

@@ -47,7 +47,7 @@ fn accesses_overlap_exactly_if_they_share_a_variable() {
             let of = origins.iter().zip(&events).filter(move |(origin, _)| origin.index() == index);
             of.map(|(_, event)| event.target).collect::<Vec<_>>()
         };
-        let access = |index: usize| -> Access { trace.events[index].access().unwrap() };
+        let access = |index: usize| -> Access { trace.events.at(index).access().unwrap() };
         for one in 0..trace.events.len() {
             for other in 0..trace.events.len() {
                 let shared = variables(one).iter().any(|variable| variables(other).contains(variable));

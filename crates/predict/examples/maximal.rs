@@ -40,7 +40,7 @@ fn pairs(trace: &Trace, rng: &mut SplitMix, apart: usize) -> Vec<(EventIndex, Ev
 fn values(trace: &Trace, rng: &mut SplitMix) -> Values {
     let (mut values, mut memory) = (Values::default(), HashMap::new());
     for event in trace.indices() {
-        let Some(access) = trace.event(event).access() else { continue };
+        let Some(access) = trace.access(event) else { continue };
         if access.class != AccessClass::Write {
             values.set_read(event, &[memory.get(&access.address).copied().unwrap_or(0); 8]);
         }

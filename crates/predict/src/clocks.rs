@@ -17,13 +17,13 @@ pub struct Clocks {
 
 impl Clocks {
     pub fn new(index: &Index<'_>, needs: &Dependences) -> Self {
-        let count = index.threads.len();
+        let count = index.threads.threads();
         let mut clocks = Self { threads: vec![(Vec::new(), Vec::new()); count] };
         // In the order of the trace, so that what is needed has its row already.
         let mut all: Vec<(EventIndex, u32, u32)> = Vec::new();
-        for (thread, events) in index.threads.iter().enumerate() {
+        for thread in 0..count {
             let places = needs.of(thread).iter().enumerate();
-            all.extend(places.map(|(place, need)| (events[need.at as usize], thread as u32, place as u32)));
+            all.extend(places.map(|(place, need)| (index.threads.at(thread, need.at), thread as u32, place as u32)));
         }
         all.sort_unstable();
         let mut row: Cut = vec![0; count];

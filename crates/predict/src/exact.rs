@@ -147,7 +147,7 @@ fn all_events(index: &Index<'_>, steps: &Steps, cut: &Cut, sequence: &[u32]) -> 
         let start = list[done[thread]].at;
         done[thread] += 1;
         let end = list.get(done[thread]).map_or(cut[thread], |next| next.at);
-        order.extend_from_slice(&index.threads[thread][start as usize..end as usize]);
+        order.extend(index.threads.range(thread, start..end));
     }
     order
 }

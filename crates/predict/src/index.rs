@@ -6,7 +6,7 @@
 //! takes.
 
 use crate::dependences::Dependences;
-use rashomon_event::{Address, Deadline, EventIndex, EventKind, LockMode, Trace};
+use rashomon_event::{Address, Deadline, EventIndex, EventKind, LockMode, ProgramOrder, Trace};
 use rashomon_order::{SharedMemory, initial_counts};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -70,10 +70,7 @@ pub struct Wait {
 
 pub struct Index<'t> {
     pub trace: &'t Trace,
-    /// Per thread, its events in program order.
-    pub threads: Vec<Vec<EventIndex>>,
-    /// Per event, its position in its thread.
-    pub position: Vec<u32>,
+    pub threads: ProgramOrder,
     /// In the order of acquisition in the trace.
     pub sections: Vec<Section>,
     /// Per thread, numbers of its sections in the order of acquisition.
@@ -129,11 +126,11 @@ impl<'t> Index<'t> {
 
     /// What comes behind the deadline is not looked at: then the answer is of no use.
     pub fn until(trace: &'t Trace, memory: &SharedMemory, deadline: Deadline) -> Self {
-        let count = rashomon_order::happens_before::thread_count(trace);
+        let threads = ProgramOrder::new(trace);
+        let count = threads.threads();
         let index = Index {
             trace,
-            threads: vec![Vec::new(); count],
-            position: Vec::with_capacity(trace.events.len()),
+            threads,
             sections: Vec::new(),
             sections_of: vec![Vec::new(); count],
             sections_on: Vec::new(),
@@ -206,7 +203,7 @@ impl<'t> Index<'t> {
     /// What has to have happened where a goal is next, beside what comes before it in its thread and the creation of that: the
     /// signal that has woken it, and what calls into unseen code may have ordered before it.
     pub fn needed_at(&self, goal: EventIndex) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let woken = match self.trace.event(goal).kind {
+        let woken = match self.trace.kind(goal) {
             EventKind::WaitEnd { woken_by: Some(signal), timed_out: false, .. } => Some(signal),
             _ => None,
         };
@@ -220,7 +217,7 @@ impl<'t> Index<'t> {
 
     /// Thread and position of an event.
     pub fn place(&self, event: EventIndex) -> (u32, u32) {
-        (self.trace.event(event).thread.0, self.position[event.index()])
+        self.threads.place(event)
     }
 }
 
@@ -235,11 +232,8 @@ enum Level {
 
 impl Builder<'_> {
     fn event(&mut self, event: EventIndex, memory: &SharedMemory) {
-        let kind = self.index.trace.event(event).kind;
-        let thread = self.index.trace.event(event).thread.0;
-        let at = self.index.threads[thread as usize].len() as u32;
-        self.index.threads[thread as usize].push(event);
-        self.index.position.push(at);
+        let kind = self.index.trace.events.kind(event.index());
+        let (thread, at) = self.index.place(event);
         if at == 0
             && let Some((parent, fork)) = self.index.fork[thread as usize]
         {
@@ -261,7 +255,7 @@ impl Builder<'_> {
             self.index.steps[thread as usize].push(Step { at, effect });
         }
         self.instance(event, kind, thread, at);
-        if let Some(access) = self.index.trace.event(event).access() {
+        if let EventKind::Access(access) | EventKind::Atomic { access, .. } = kind {
             for (granule, bytes) in memory.granules(&access) {
                 if access.class.reads() {
                     let level = if access.atomic { Level::AtomicRead } else { Level::PlainRead };
@@ -332,13 +326,14 @@ impl Builder<'_> {
         match kind {
             EventKind::Fork { child } => {
                 if let Some(fork) = self.index.fork.get_mut(child.index())
-                    && self.index.threads[child.index()].is_empty()
+                    && self.index.threads.before(child.index(), event) == 0
                 {
                     *fork = Some((thread, at));
                 }
             }
             EventKind::Join { child, .. } => {
-                let last = self.index.threads.get(child.index()).and_then(|events| (events.len() as u32).checked_sub(1));
+                let is_known = child.index() < self.index.threads.threads();
+                let last = is_known.then(|| self.index.threads.before(child.index(), event)).and_then(|events| events.checked_sub(1));
                 let created = || self.index.fork.get(child.index()).copied().flatten();
                 if let Some(place) = last.map(|last| (child.0, last)).or_else(created) {
                     self.need(Level::Instance, thread, at, place);

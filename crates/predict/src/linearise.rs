@@ -25,7 +25,7 @@ pub fn merge(index: &Index<'_>, needs: &Dependences, cut: &Cut, sequence: &[u32]
             if is_step && sequence.get(head) != Some(&(thread as u32)) {
                 continue;
             }
-            let event = index.threads[thread][at as usize];
+            let event = index.threads.at(thread, at);
             if best.is_some_and(|(earlier, ..)| earlier < event) {
                 continue;
             }
@@ -57,12 +57,12 @@ pub fn in_blocks(index: &Index<'_>, cut: &Cut, sequence: &[u32]) -> Vec<EventInd
         let Some(step) = index.steps[thread].get(steps[thread]) else {
             continue;
         };
-        order.extend_from_slice(&index.threads[thread][done[thread] as usize..=step.at as usize]);
+        order.extend(index.threads.range(thread, done[thread]..step.at + 1));
         done[thread] = step.at + 1;
         steps[thread] += 1;
     }
     for (thread, &count) in cut.iter().enumerate() {
-        order.extend_from_slice(&index.threads[thread][done[thread] as usize..count as usize]);
+        order.extend(index.threads.range(thread, done[thread]..count));
     }
     order
 }

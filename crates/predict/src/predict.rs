@@ -87,7 +87,7 @@ fn first_byte(trace: &Trace, pair: &SitePair) -> u64 {
 
 /// The first byte that all accesses touch; none, if some event is no access.
 fn common_byte(trace: &Trace, goals: &[EventIndex]) -> Option<u64> {
-    let mut bytes = goals.iter().map(|&goal| trace.event(goal).access().map(|access| access.address.0));
+    let mut bytes = goals.iter().map(|&goal| trace.access(goal).map(|access| access.address.0));
     bytes.try_fold(0, |first, byte| byte.map(|byte| first.max(byte)))
 }
 

@@ -74,7 +74,7 @@ impl<'i, 't> Order<'i, 't> {
         order: impl Iterator<Item = EventIndex>,
         open_last: bool,
     ) -> Dependences {
-        let threads = index.threads.len();
+        let threads = index.threads.threads();
         let mut builder = Self {
             open_last,
             index,
@@ -93,7 +93,7 @@ impl<'i, 't> Order<'i, 't> {
 
     fn event(&mut self, event: EventIndex, memory: &SharedMemory) {
         let (thread, at) = self.index.place(event);
-        if let Some(access) = self.index.trace.event(event).access() {
+        if let Some(access) = self.index.trace.access(event) {
             for (granule, _) in memory.granules(&access) {
                 self.access(thread, at, granule as u32, access.class.writes());
             }
@@ -223,7 +223,7 @@ fn run(
             }
         }
         let start = done[thread];
-        order.extend_from_slice(&index.threads[thread][start as usize..until.max(start) as usize]);
+        order.extend(index.threads.range(thread, start..until.max(start)));
         done[thread] = until.max(start);
         if waits_for.is_some() {
             return waits_for;

@@ -95,7 +95,7 @@ impl Steps {
                 let on = &steps.threads[need.thread as usize];
                 before[need.thread as usize] = on.partition_point(|step| step.at < need.count) as u32;
             }
-            if let Some(access) = index.trace.event(event).access() {
+            if let Some(access) = index.trace.access(event) {
                 let place = (thread, steps.threads[t].len() as u32);
                 memory_of.access(&access, memory, place, &mut step);
                 counts |= !step.reads.is_empty() || !step.writes.is_empty();
@@ -320,7 +320,7 @@ fn join(row: &mut Cut, other: &Cut) {
 /// The events below a cut, in the order of the trace.
 fn merged(index: &Index<'_>, cut: &Cut) -> Vec<EventIndex> {
     let mut events: Vec<EventIndex> =
-        index.threads.iter().zip(cut).flat_map(|(events, &count)| &events[..count as usize]).copied().collect();
+        cut.iter().enumerate().flat_map(|(thread, &count)| index.threads.range(thread, 0..count)).collect();
     events.sort_unstable();
     events
 }
@@ -335,8 +335,9 @@ struct Memory {
 impl Memory {
     fn new(index: &Index<'_>, memory: &SharedMemory, cut: &Cut) -> Self {
         let mut granules: FxHashMap<u32, (Vec<u8>, Cell)> = FxHashMap::default();
-        for (events, &count) in index.threads.iter().zip(cut) {
-            for access in events[..count as usize].iter().filter_map(|&event| index.trace.event(event).access()) {
+        for (thread, &count) in cut.iter().enumerate() {
+            let accesses = index.threads.range(thread, 0..count).filter_map(|event| index.trace.access(event));
+            for access in accesses {
                 for (granule, bytes) in memory.granules(&access) {
                     let (sets, _) = granules.entry(granule as u32).or_default();
                     let rest = sets.iter().fold(bytes, |rest, set| rest & !set);

@@ -121,7 +121,7 @@ impl<'a, 't> Search<'a, 't> {
         let start = choices.len();
         choices.extend((0..self.limit.len() as u32).filter(|&thread| self.enabled(thread as usize)));
         choices[start..].sort_unstable_by_key(|&thread| {
-            let step = self.next(thread as usize).map_or(NEVER, |step| self.index.threads[thread as usize][step.at as usize].0);
+            let step = self.next(thread as usize).map_or(NEVER, |step| self.index.threads.at(thread as usize, step.at).0);
             std::cmp::Reverse((self.ranks[thread as usize], step))
         });
     }
@@ -152,7 +152,7 @@ impl<'a, 't> Search<'a, 't> {
         if !met {
             return false;
         }
-        let event = self.index.threads[thread][step.at as usize];
+        let event = self.index.threads.at(thread, step.at);
         let woken = self.index.woken_by.get(&event).into_iter().flatten();
         let mut waiters = woken.filter(|wait| wait.end < self.cut[wait.thread as usize]);
         if !waiters.all(|wait| self.position(wait.thread) > wait.begin) {

@@ -71,7 +71,7 @@ fn lists(closures: &Closures<'_, '_>, memory: &SharedMemory, deadline: Deadline)
     let mut places = HashMap::new();
     for event in deadline.bound(trace.indices()).filter(|&event| memory.contends(event)) {
         let (thread, site) = (trace.event(event).thread.0, trace.event(event).site);
-        let Some(access) = trace.event(event).access() else { continue };
+        let Some(access) = trace.access(event) else { continue };
         for (granule, _) in memory.contested_granules(&access) {
             let lists = granules.entry(granule).or_default();
             let place = *places.entry((granule, thread, site, access)).or_insert(lists.len());

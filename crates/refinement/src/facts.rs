@@ -112,8 +112,8 @@ impl Facts {
         for events in &self.threads {
             let mut last = events.iter().rev().copied();
             let Some(event) = last.next() else { continue };
-            let request = |event: &EventIndex| matches!(trace.event(*event).kind, EventKind::Request { .. });
-            let unanswered = match trace.event(event).kind {
+            let request = |event: &EventIndex| matches!(trace.kind(*event), EventKind::Request { .. });
+            let unanswered = match trace.kind(event) {
                 EventKind::Request { .. } => Some(event),
                 EventKind::Blocked { .. } => Some(last.next().filter(request).unwrap_or(event)),
                 _ => None,
@@ -137,7 +137,7 @@ impl Facts {
     /// Of the bytes that some atomic access reads, the last writer of each before it, whoever writes how.
     fn keep_atomics(&mut self, trace: &Trace) {
         let bytes = |access: rashomon_event::Access| access.address.0..access.address.0.saturating_add(u64::from(access.size));
-        let accesses = || trace.indices().filter_map(|index| Some((index, trace.event(index).access()?)));
+        let accesses = || trace.indices().filter_map(|index| Some((index, trace.access(index)?)));
         let atomic = |access: &rashomon_event::Access| access.atomic && access.class.reads();
         let mut writers: FxHashMap<u64, Option<EventIndex>> = accesses()
             .filter(|(_, access)| atomic(access))

@@ -15,7 +15,7 @@ pub fn suspicious(trace: &Trace, objects: &Objects) -> Vec<usize> {
     let mut left = BTreeSet::new();
     for pair in hybrid(trace, &memory, REPRESENTATIVES) {
         for &(first, second) in &pair.pairs {
-            if let (Some(one), Some(other)) = (trace.event(first).access(), trace.event(second).access()) {
+            if let (Some(one), Some(other)) = (trace.access(first), trace.access(second)) {
                 let of_one: BTreeSet<usize> = objects.touched(&one).collect();
                 left.extend(objects.touched(&other).filter(|object| of_one.contains(object)));
             }

@@ -119,17 +119,17 @@ pub fn behind<'l>(loops: &'l [Loop], order: &[EventIndex]) -> Vec<&'l Loop> {
 /// what the signalling thread has written, with the mutex held, before the signal. An approximation as above.
 pub fn is_guarded(trace: &Trace, facts: &Facts, wait: &Wait) -> bool {
     let Some(begin) = wait.begin else { return false };
-    let EventKind::WaitBegin { mutex, .. } = trace.event(begin).kind else { return false };
+    let EventKind::WaitBegin { mutex, .. } = trace.kind(begin) else { return false };
     let bytes = |until: EventIndex, counts: fn(AccessClass) -> bool| -> Option<FxHashSet<u64>> {
         let (thread, at) = facts.place(trace, until);
         let before = || facts.threads[thread][..at as usize].iter().rev().map(|&event| trace.event(event));
-        let begins = |event: &Event| match event.kind {
+        let begins = |event: Event| match event.kind {
             EventKind::Acquire { lock, .. } => lock == mutex,
             EventKind::WaitEnd { mutex: taken, .. } => taken == mutex,
             _ => false,
         };
         before().any(begins).then_some(())?;
-        let accesses = before().take_while(|event| !begins(event)).filter_map(Event::access);
+        let accesses = before().take_while(|event| !begins(*event)).filter_map(Event::access);
         let touched = accesses.filter(|access| counts(access.class));
         Some(touched.flat_map(|access| access.address.0..access.address.0.saturating_add(u64::from(access.size))).collect())
     };

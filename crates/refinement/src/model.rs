@@ -193,7 +193,7 @@ impl<'t> Model<'t> {
         if at == 0 {
             needed.extend(self.facts.fork[thread]);
         }
-        match self.trace.event(event).kind {
+        match self.trace.kind(event) {
             EventKind::Join { child, .. } => {
                 needed.extend(self.facts.threads.get(child.index()).and_then(|events| events.last()));
                 needed.extend(self.facts.fork.get(child.index()).copied().flatten());
@@ -214,7 +214,7 @@ impl<'t> Model<'t> {
             return Effect::Wakes { first, count: waits.len() as u32 };
         }
         let mode = LockMode::Exclusive;
-        match self.trace.event(event).kind {
+        match self.trace.kind(event) {
             EventKind::Acquire { lock, mode, .. } => Effect::Acquire { lock: numbers.lock(lock), mode, wait: None },
             EventKind::WaitEnd { mutex, .. } => {
                 Effect::Acquire { lock: numbers.lock(mutex), mode, wait: self.wait_of.get(&event).copied() }
@@ -335,7 +335,7 @@ fn lock_free(steps: &[Step]) -> Vec<u32> {
 
 /// Per event: whether it does something, or something needs it; with accesses, whether it is one as well.
 fn takes_part(trace: &Trace, facts: &Facts, accesses: bool) -> Vec<bool> {
-    let counts = |event: &rashomon_event::Event| synchronises(event.kind) || accesses && event.access().is_some();
+    let counts = |event: rashomon_event::Event| synchronises(event.kind) || accesses && event.access().is_some();
     let mut takes_part: Vec<bool> = trace.events.iter().map(counts).collect();
     let ends = facts.threads.iter().flat_map(|events| [events.first(), events.last()]).flatten();
     let instances = facts.waits.iter().map(|wait| &wait.signal);

@@ -81,9 +81,9 @@ fn live_agrees(trace: &Trace, model: &Model<'_>, expected: bool) {
     assert_eq!(waits(&reduced), waits(&whole), "{}", describe(trace));
     assert_eq!(!reduced.stuck.is_empty(), expected, "{}", describe(trace));
     let checker = Checker::new(trace);
-    let of_locks = |&event: &EventIndex| matches!(trace.event(event).kind, EventKind::Acquire { .. });
+    let of_locks = |&event: &EventIndex| matches!(trace.kind(event), EventKind::Acquire { .. });
     for one in reduced.stuck.iter().filter(|one| one.is_cycle && one.waits.len() > 1 && one.waits.iter().all(of_locks)) {
-        let lock = |&event: &EventIndex| match trace.event(event).kind {
+        let lock = |&event: &EventIndex| match trace.kind(event) {
             EventKind::Acquire { lock, .. } => Some(lock),
             _ => None,
         };

@@ -292,13 +292,13 @@ impl Loader<'_> {
             Op::CondWaitBegin => self.cursors[at].wait_begin = Some(index),
             Op::CondSignal | Op::CondBroadcast => {
                 self.signals.insert(sync.sequence, index);
-                if let EventKind::Signal { condition, .. } = self.events[index.index()].kind {
+                if let EventKind::Signal { condition, .. } = self.events.kind(index.index()) {
                     self.last_signal.insert(condition.0, index);
                 }
             }
             Op::Blocked => {
                 let cursor = &self.cursors[at];
-                let EventKind::Blocked { on } = self.events[index.index()].kind else {
+                let EventKind::Blocked { on } = self.events.kind(index.index()) else {
                     return;
                 };
                 self.blocked.push(BlockedRecord {

@@ -27,11 +27,11 @@ impl LoadedTrace {
             .indices()
             .skip(options.from as usize)
             .filter(|&index| options.thread.is_none_or(|thread| self.trace.event(index).thread == thread))
-            .filter(|&index| !options.comparable || is_comparable(self.trace.event(index)))
+            .filter(|&index| !options.comparable || is_comparable(&self.trace.event(index)))
             .take(usize::try_from(options.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX));
         for index in chosen {
             let EventIndex(number) = index;
-            let mut line = names.event(self.trace.event(index));
+            let mut line = names.event(&self.trace.event(index));
             if let Some(value) = self.trace.plain_value(index).filter(|_| !options.comparable) {
                 line += &value.read.map_or_else(String::new, |read| format!(" saw {read:#x}"));
                 line += &value.written.map_or_else(String::new, |written| format!(" left {written:#x}"));

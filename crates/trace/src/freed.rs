@@ -46,7 +46,7 @@ pub(crate) fn uses_after_free(trace: &Trace, again: &FxHashSet<EventIndex>, dead
             continue;
         }
         let Some((object, range)) = block(trace, &access) else { continue };
-        let at = moment(event, number);
+        let at = moment(&event, number);
         if is_end {
             if range.contains(&alive.start) {
                 alive = 0..0;

@@ -29,7 +29,7 @@ use crate::turns::HandoverLog;
 use crate::values::{Values, drop_contradicted};
 use rashomon_abi::record::{self, input};
 use rashomon_event::{
-    Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, LoopMark, Mode, ModuleInfo, ThreadId, Trace,
+    Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, Events, LoopMark, Mode, ModuleInfo, ThreadId, Trace,
 };
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -100,7 +100,7 @@ pub(crate) struct ThreadCursor<'a> {
 pub(crate) struct Loader<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) cursors: Vec<ThreadCursor<'a>>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Events,
     pub(crate) space: Space,
     pub(crate) sites: Sites,
     pub(crate) gaps: Gaps,
@@ -160,7 +160,7 @@ impl<'a> Loader<'a> {
         let mut loader = Self {
             recording,
             cursors: cursors.collect(),
-            events: Vec::new(),
+            events: Events::new(),
             space: Space::default(),
             sites: Sites::default(),
             gaps: Gaps::default(),

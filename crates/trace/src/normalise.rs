@@ -258,8 +258,8 @@ impl LoadedTrace {
         let names = Names::comparable(self);
         let mut seen = Repetitions::new(self.trace.threads.len());
         let count = end.map_or(usize::MAX, EventIndex::index).min(self.trace.events.len());
-        let kept = self.trace.events[..count].iter().filter(move |event| is_comparable(event) && !seen.repeats(event));
-        kept.map(move |event| names.event(event))
+        let kept = self.trace.events.range(0..count).filter(move |event| is_comparable(event) && !seen.repeats(event));
+        kept.map(move |event| names.event(&event))
     }
 
     /// A hash of all comparable lines and their order.

@@ -47,7 +47,7 @@ pub(crate) fn drop_contradicted(trace: &mut Trace) {
     let valued: FxHashSet<u64> = trace.plain_values.iter().flat_map(|value| bytes_of(trace, value.event)).collect();
     let mut contradicted: FxHashSet<EventIndex> = FxHashSet::default();
     for event in trace.indices() {
-        let Some(access) = trace.event(event).access() else { continue };
+        let Some(access) = trace.access(event) else { continue };
         let value = trace.plain_value(event);
         let byte = |value: Option<u64>, at: u64| value.filter(|_| at < 8).map(|value| (value >> (8 * at)) as u8);
         let bytes = access.address.0..access.address.0 + u64::from(access.size);
@@ -71,6 +71,6 @@ pub(crate) fn drop_contradicted(trace: &mut Trace) {
 }
 
 fn bytes_of(trace: &Trace, event: EventIndex) -> impl Iterator<Item = u64> {
-    let access = trace.event(event).access();
+    let access = trace.access(event);
     access.into_iter().flat_map(|access| access.address.0..access.address.0 + u64::from(access.size.min(8)))
 }

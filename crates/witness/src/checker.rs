@@ -73,7 +73,7 @@ impl LockState {
 /// The state that the order leads to, event by event.
 struct Run {
     /// Per thread, how many of its events have run.
-    done: Vec<usize>,
+    done: Vec<u32>,
     /// Per event of the trace, its place in the order, counted from 1; 0 if it has not run. What is 0 costs no memory.
     place: Vec<u32>,
     locks: HashMap<Address, LockState>,
@@ -107,8 +107,10 @@ impl<'t> Checker<'t> {
         let run = self.run(order, &[next])?;
         for stand in stands {
             let thread = stand.thread;
-            let Some(events) = self.facts.threads.get(thread.index()) else { return Err(Rejection::StandsElsewhere { thread }) };
-            let [least, most] = stand.counts(events);
+            if thread.index() >= self.facts.threads.threads() {
+                return Err(Rejection::StandsElsewhere { thread });
+            }
+            let [least, most] = [stand.from, stand.to].map(|bound| self.facts.threads.before(thread.index(), bound));
             let is_created = self.facts.fork[thread.index()].is_none_or(|fork| run.ran(fork)) || !stand.has_begun();
             if !(least..=most).contains(&run.done[thread.index()]) || !is_created {
                 return Err(Rejection::StandsElsewhere { thread });
@@ -130,7 +132,7 @@ impl<'t> Checker<'t> {
             }
         }
         let mut run = Run {
-            done: vec![0; self.facts.threads.len()],
+            done: vec![0; self.facts.threads.threads()],
             place: vec![0; self.trace.events.len()],
             locks: HashMap::new(),
             counts: self.facts.initial_count.clone(),
@@ -146,10 +148,9 @@ impl<'t> Checker<'t> {
     fn step(&self, run: &mut Run, index: EventIndex) -> Result<(), Rejection> {
         let event = self.trace.event(index);
         let thread = event.thread;
-        let events = &self.facts.threads[thread.index()];
         let done = &mut run.done[thread.index()];
-        if events.get(*done) != Some(&index) {
-            return Err(Rejection::NotAPrefix { event: index, thread, expected: events.get(*done).copied() });
+        if self.facts.threads.place(index) != (thread.0, *done) {
+            return Err(Rejection::NotAPrefix { event: index, thread, expected: self.next(thread.index(), *done) });
         }
         *done += 1;
         // What has run stays so: the thread's first event alone can be too early.
@@ -162,8 +163,7 @@ impl<'t> Checker<'t> {
         self.kept(run, index)?;
         match event.kind {
             EventKind::Join { child, .. } => {
-                let last = self.facts.threads.get(child.index()).and_then(|events| events.last());
-                if let Some(&last) = last
+                if let Some(last) = self.last(child)
                     && !run.ran(last)
                 {
                     return Err(Rejection::JoinBeforeEnd { event: index, last, child });
@@ -210,6 +210,17 @@ impl<'t> Checker<'t> {
         Ok(())
     }
 
+    /// The event of a thread that has so many before it.
+    fn next(&self, thread: usize, done: u32) -> Option<EventIndex> {
+        (done < self.facts.threads.count(thread)).then(|| self.facts.threads.at(thread, done))
+    }
+
+    fn last(&self, thread: ThreadId) -> Option<EventIndex> {
+        let is_known = thread.index() < self.facts.threads.threads();
+        let count = if is_known { self.facts.threads.count(thread.index()) } else { 0 };
+        count.checked_sub(1).map(|last| self.facts.threads.at(thread.index(), last))
+    }
+
     /// What calls into unseen code may have ordered before an event has happened.
     fn kept(&self, run: &Run, index: EventIndex) -> Result<(), Rejection> {
         match self.trace.kept_before(index).find(|&needed| needed.index() >= run.place.len() || !run.ran(needed)) {
@@ -245,7 +256,7 @@ impl<'t> Checker<'t> {
 
     fn goal_is_next(&self, run: &Run, goal: EventIndex) -> Result<(), Rejection> {
         let thread = self.trace.event(goal).thread.index();
-        let next = self.facts.threads[thread].get(run.done[thread]).copied();
+        let next = self.next(thread, run.done[thread]);
         if next != Some(goal) {
             return Err(Rejection::GoalNotNext { goal, next });
         }
@@ -285,7 +296,7 @@ impl<'t> Checker<'t> {
     }
 
     fn waits_for_lock(&self, run: &Run, goal: EventIndex, wanted: Address, holder: ThreadId) -> Result<(), Rejection> {
-        let mode = match self.trace.event(goal).kind {
+        let mode = match self.trace.kind(goal) {
             EventKind::Acquire { lock, mode, may_wait: true } | EventKind::Request { lock, mode } if lock == wanted => mode,
             EventKind::WaitEnd { mutex, woken_by, timed_out, .. } if mutex == wanted => {
                 if let Some(signal) = woken_by
@@ -305,7 +316,7 @@ impl<'t> Checker<'t> {
 
     /// A thread that has a goal has not ended.
     fn waits_for_thread(&self, run: &Run, goal: EventIndex, awaited: ThreadId) -> Result<(), Rejection> {
-        let waits = match self.trace.event(goal).kind {
+        let waits = match self.trace.kind(goal) {
             EventKind::Join { child, may_wait } => may_wait && child == awaited,
             EventKind::BarrierExit { barrier, generation } => {
                 let entered = self.facts.entered.get(&(barrier, generation)).into_iter().flatten();

@@ -1,12 +1,11 @@
 //! What the trace says about its synchronisation instances: which fork made a thread, which wait a wake-up belongs to, which
 //! events entered a barrier. One pass over the trace.
 
-use rashomon_event::{Address, EventIndex, EventKind, Trace};
+use rashomon_event::{Address, EventIndex, EventKind, ProgramOrder, Trace};
 use std::collections::HashMap;
 
 pub(crate) struct Facts {
-    /// Per thread, its events in program order.
-    pub threads: Vec<Vec<EventIndex>>,
+    pub threads: ProgramOrder,
     /// Per thread, the fork that makes it.
     pub fork: Vec<Option<EventIndex>>,
     /// Per `WaitEnd`: its own `WaitBegin`.
@@ -21,9 +20,10 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub fn new(trace: &Trace) -> Self {
-        let count = trace.threads.len().max(trace.events.iter().map(|event| event.thread.index() + 1).max().unwrap_or(0));
+        let threads = ProgramOrder::new(trace);
+        let count = threads.threads();
         let mut facts = Self {
-            threads: vec![Vec::new(); count],
+            threads,
             fork: vec![None; count],
             wait_begin: HashMap::new(),
             entered: HashMap::new(),
@@ -36,7 +36,6 @@ impl Facts {
         let mut latest: HashMap<Address, EventIndex> = HashMap::new();
         for (index, event) in trace.indices().zip(&trace.events) {
             let thread = event.thread.index();
-            facts.threads[thread].push(index);
             match event.kind {
                 EventKind::Fork { child } if child.index() < count && facts.fork[child.index()].is_none() => {
                     facts.fork[child.index()] = Some(index);

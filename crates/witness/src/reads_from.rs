@@ -6,15 +6,24 @@
 //! value then.
 
 use crate::values::{self, Initial};
-use rashomon_event::{Access, EventIndex, EventKind, ReadUse, Stand, ThreadId, Trace};
-use std::collections::{HashMap, HashSet};
+use rashomon_event::{Access, EventIndex, EventKind, EventSet, NumberedEvents, ReadUse, Stand, ThreadId, Trace};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 
 const PAGE: u64 = 256;
 /// No event wrote this byte before.
 const INITIAL: u32 = u32::MAX;
-/// Of an event: it touches no shared page, or more than one page.
-const NONE: u32 = u32::MAX;
-const SEVERAL: u32 = u32::MAX - 1;
+/// What an event reads has several writers, or lies in shared pages in part.
+const PIECES: u32 = u32::MAX - 1;
+
+/// The shared pages that an event touches.
+enum Touched {
+    None,
+    /// It touches one page, which is shared and has this number.
+    One(u32),
+    /// It touches several pages, of which some are shared.
+    Several,
+}
 
 /// Who touches a page.
 struct Use {
@@ -57,6 +66,29 @@ impl Page {
 struct Run {
     writer: u32,
     bytes: u32,
+}
+
+/// What one event saw.
+enum Runs<'a> {
+    One([Run; 1]),
+    Several(&'a [Run]),
+}
+
+impl<'a> Runs<'a> {
+    fn as_slice(&self) -> &[Run] {
+        match self {
+            Self::One(run) => run,
+            Self::Several(runs) => runs,
+        }
+    }
+
+    fn into_iter(self) -> impl Iterator<Item = Run> + use<'a> {
+        let (one, several) = match self {
+            Self::One([run]) => (Some(run), &[][..]),
+            Self::Several(runs) => (None, runs),
+        };
+        one.into_iter().chain(several.iter().copied())
+    }
 }
 
 /// Joins what comes in pieces: each maximal run of bytes with one writer.
@@ -104,35 +136,49 @@ fn each_page(access: &Access, mut visit: impl FnMut(u64, usize, usize)) {
 /// What each read of the trace saw.
 pub(crate) struct ReadsFrom {
     /// The shared pages, numbered.
-    pages: HashMap<u64, u32>,
-    /// Per event, the number of the only page that it touches, [`NONE`] or [`SEVERAL`].
-    page_of: Vec<u32>,
-    /// `runs[first[e]..first[e + 1]]` is what event `e` saw of shared pages.
-    first: Vec<u32>,
-    runs: Vec<Run>,
+    pages: FxHashMap<u64, u32>,
+    /// The events that touch a shared page.
+    touching: EventSet,
+    /// Those that read one.
+    reading: NumberedEvents,
+    /// By their numbers: who wrote all the bytes that the event reads, or [`PIECES`].
+    writers: Vec<u32>,
+    /// What the others saw of shared pages.
+    pieces: FxHashMap<EventIndex, Vec<Run>>,
     /// What reads saw that nobody had written.
     initial: Initial,
 }
 
 impl ReadsFrom {
     pub fn new(trace: &Trace) -> Self {
+        let (touching, reading) = (EventSet::with_room(trace.events.len()), NumberedEvents::default());
+        let (writers, pieces) = (Vec::new(), FxHashMap::default());
         let pages = shared_pages(trace);
-        let page_of = trace.events.iter().map(|event| event.access().map_or(NONE, |access| page_of(&pages, &access))).collect();
-        let mut reads_from = Self { pages, page_of, first: Vec::new(), runs: Vec::new(), initial: Initial::new() };
+        let mut reads_from = Self { pages, touching, reading, writers, pieces, initial: Initial::new() };
+        let mut reading = EventSet::with_room(trace.events.len());
         let mut memory = reads_from.initial();
         let mut initial = Initial::new();
-        let (mut first, mut runs) = (Vec::with_capacity(trace.events.len() + 1), Vec::new());
+        let mut runs = Vec::new();
         for index in trace.indices() {
-            first.push(runs.len() as u32);
+            let Some(access) = trace.access(index) else { continue };
+            let touched = reads_from.touched(&access);
+            if matches!(touched, Touched::None) {
+                continue;
+            }
+            reads_from.touching.insert(index);
             if trace.plain_value(index).is_some() {
-                for address in reads_from.unwritten(trace, index, &memory) {
+                for address in unwritten(trace, index, &touched, &memory) {
                     initial.extend(values::seen(trace, index, address).map(|value| (address, value)));
                 }
             }
-            reads_from.step(trace, index, &mut memory, |run| runs.push(run));
+            runs.clear();
+            reads_from.step(index, &access, &touched, &mut memory, |run| runs.push(run));
+            if access.class.reads() {
+                reading.insert(index);
+                reads_from.saw(index, &access, &runs);
+            }
         }
-        first.push(runs.len() as u32);
-        (reads_from.first, reads_from.runs) = (first, runs);
+        reads_from.reading = reading.into();
         for event in trace.indices().filter(|_| trace.has_values()) {
             for (address, _) in reads_from.bytes(trace, event).filter(|&(_, writer)| writer == INITIAL) {
                 if let Some(value) = values::seen(trace, event, address) {
@@ -143,22 +189,28 @@ impl ReadsFrom {
         Self { initial, ..reads_from }
     }
 
-    /// Of a plain access that touches one page, the bytes that nobody has written before it.
-    fn unwritten(&self, trace: &Trace, event: EventIndex, memory: &[Page]) -> Vec<u64> {
-        let page = self.page_of[event.index()];
-        let EventKind::Access(access) = trace.event(event).kind else { return Vec::new() };
-        let mut all = Vec::new();
-        if page != NONE && page != SEVERAL {
-            each_page(&access, |_, from, to| {
-                let mut writers = Vec::new();
-                let mut seen = Seen::new(|run: Run| writers.extend(std::iter::repeat_n(run.writer, run.bytes as usize)));
-                memory[page as usize].read(from, to, &mut seen);
-                seen.end();
-                let bytes = (access.address.0..).zip(writers);
-                all.extend(bytes.filter(|&(_, writer)| writer == INITIAL).map(|(address, _)| address));
-            });
+    /// Notes what the next event saw that reads a shared page.
+    fn saw(&mut self, event: EventIndex, access: &Access, runs: &[Run]) {
+        match runs {
+            [run] if run.bytes == access.size => self.writers.push(run.writer),
+            runs => {
+                self.writers.push(PIECES);
+                self.pieces.insert(event, runs.to_vec());
+            }
         }
-        all
+    }
+
+    fn touched(&self, access: &Access) -> Touched {
+        let (mut count, mut shared) = (0, None);
+        each_page(access, |page, _, _| {
+            count += 1;
+            shared = self.pages.get(&page).copied().or(shared);
+        });
+        match shared {
+            None => Touched::None,
+            Some(number) if count == 1 => Touched::One(number),
+            Some(_) => Touched::Several,
+        }
     }
 
     fn initial(&self) -> Vec<Page> {
@@ -166,16 +218,15 @@ impl ReadsFrom {
     }
 
     /// Calls `see` with each maximal run of bytes with one writer that the event reads; then it writes.
-    fn step(&self, trace: &Trace, index: EventIndex, memory: &mut [Page], see: impl FnMut(Run)) {
-        let page = self.page_of[index.index()];
-        let Some(access) = trace.event(index).access().filter(|_| page != NONE) else { return };
-        let visit = |visit: &mut dyn FnMut(usize, usize, usize)| match page {
-            SEVERAL => each_page(&access, |page, from, to| {
+    fn step(&self, index: EventIndex, access: &Access, touched: &Touched, memory: &mut [Page], see: impl FnMut(Run)) {
+        let visit = |visit: &mut dyn FnMut(usize, usize, usize)| match touched {
+            Touched::None => {}
+            Touched::One(number) => each_page(access, |_, from, to| visit(*number as usize, from, to)),
+            Touched::Several => each_page(access, |page, from, to| {
                 if let Some(&number) = self.pages.get(&page) {
                     visit(number as usize, from, to);
                 }
             }),
-            number => each_page(&access, |_, from, to| visit(number as usize, from, to)),
         };
         if access.class.reads() {
             let mut seen = Seen::new(see);
@@ -187,21 +238,27 @@ impl ReadsFrom {
         }
     }
 
-    fn of(&self, event: EventIndex) -> &[Run] {
-        &self.runs[self.first[event.index()] as usize..self.first[event.index() + 1] as usize]
+    /// What an event saw of shared pages.
+    fn of(&self, trace: &Trace, event: EventIndex) -> Runs<'_> {
+        let writer = self.reading.number(event).map(|number| self.writers[number]);
+        match (writer, trace.access(event)) {
+            (Some(PIECES), _) => Runs::Several(self.pieces.get(&event).map_or(&[], Vec::as_slice)),
+            (Some(writer), Some(access)) => Runs::One([Run { writer, bytes: access.size }]),
+            _ => Runs::Several(&[]),
+        }
     }
 
     /// Of an event whose values may be known and that touches one page, each byte that it read, and who had written that.
     fn bytes<'a>(&'a self, trace: &Trace, event: EventIndex) -> Box<dyn Iterator<Item = (u64, u32)> + 'a> {
-        let access = match trace.event(event).kind {
+        let access = match trace.kind(event) {
             EventKind::Atomic { access, .. } => Some(access),
             EventKind::Access(access) => trace.plain_value(event).map(|_| access),
             _ => None,
         };
-        let Some(access) = access.filter(|_| self.page_of[event.index()] != SEVERAL) else {
+        let Some(access) = access.filter(|access| !matches!(self.touched(access), Touched::Several)) else {
             return Box::new(std::iter::empty());
         };
-        let writers = self.of(event).iter().flat_map(|run| std::iter::repeat_n(run.writer, run.bytes as usize));
+        let writers = self.of(trace, event).into_iter().flat_map(|run| std::iter::repeat_n(run.writer, run.bytes as usize));
         Box::new((access.address.0..).zip(writers))
     }
 
@@ -212,7 +269,7 @@ impl ReadsFrom {
             INITIAL => self.initial.get(&address).copied(),
             writer => values::written(trace, EventIndex(writer), address),
         };
-        let is_atomic = matches!(trace.event(event).kind, EventKind::Atomic { .. });
+        let is_atomic = matches!(trace.kind(event), EventKind::Atomic { .. });
         let mut count = 0;
         let now = seen.iter().flat_map(|run| std::iter::repeat_n(run.writer, run.bytes as usize));
         let same = self.bytes(trace, event).zip(now).all(|((address, before), now)| {
@@ -233,11 +290,13 @@ impl ReadsFrom {
         // Writes that need not write what they wrote.
         let mut others_values: HashSet<u32> = HashSet::new();
         let mut others = Vec::new();
-        order.iter().filter(|index| self.page_of[index.index()] != NONE).all(|&index| {
-            let expected = self.of(index);
+        order.iter().filter(|index| self.touching.contains(**index)).all(|&index| {
+            let Some(access) = trace.access(index) else { return true };
+            let (runs, touched) = (self.of(trace, index), self.touched(&access));
+            let expected = runs.as_slice();
             let (mut seen, mut same) = (0, true);
             others.clear();
-            self.step(trace, index, &mut memory, |run| {
+            self.step(index, &access, &touched, &mut memory, |run| {
                 same &= expected.get(seen) == Some(&run);
                 seen += 1;
                 if has_values || has_uses {
@@ -261,8 +320,8 @@ impl ReadsFrom {
 }
 
 /// Numbers the pages that somebody writes and that more than one thread touches.
-fn shared_pages(trace: &Trace) -> HashMap<u64, u32> {
-    let mut uses: HashMap<u64, Use> = HashMap::new();
+fn shared_pages(trace: &Trace) -> FxHashMap<u64, u32> {
+    let mut uses: FxHashMap<u64, Use> = FxHashMap::default();
     for event in &trace.events {
         let Some(access) = event.access() else { continue };
         each_page(&access, |page, _, _| {
@@ -275,11 +334,19 @@ fn shared_pages(trace: &Trace) -> HashMap<u64, u32> {
     shared.zip(0..).map(|((page, _), number)| (page, number)).collect()
 }
 
-fn page_of(pages: &HashMap<u64, u32>, access: &Access) -> u32 {
-    let (mut count, mut shared) = (0, NONE);
-    each_page(access, |page, _, _| {
-        count += 1;
-        shared = pages.get(&page).copied().unwrap_or(shared);
-    });
-    if shared == NONE || count == 1 { shared } else { SEVERAL }
+/// Of a plain access that touches one page, the bytes that nobody has written before it.
+fn unwritten(trace: &Trace, event: EventIndex, touched: &Touched, memory: &[Page]) -> Vec<u64> {
+    let EventKind::Access(access) = trace.kind(event) else { return Vec::new() };
+    let mut all = Vec::new();
+    if let Touched::One(page) = touched {
+        each_page(&access, |_, from, to| {
+            let mut writers = Vec::new();
+            let mut seen = Seen::new(|run: Run| writers.extend(std::iter::repeat_n(run.writer, run.bytes as usize)));
+            memory[*page as usize].read(from, to, &mut seen);
+            seen.end();
+            let bytes = (access.address.0..).zip(writers);
+            all.extend(bytes.filter(|&(_, writer)| writer == INITIAL).map(|(address, _)| address));
+        });
+    }
+    all
 }

@@ -11,7 +11,7 @@ pub(crate) type Initial = HashMap<u64, u8>;
 
 /// The byte that an event wrote to an address.
 pub(crate) fn written(trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
-    match trace.event(event).kind {
+    match trace.kind(event) {
         EventKind::Atomic { op: AtomicOp::Store | AtomicOp::Rmw, .. } => carried(trace, event, address),
         EventKind::Access(access) => byte_of(trace.plain_value(event)?.written?, &access, address),
         _ => None,
@@ -20,7 +20,7 @@ pub(crate) fn written(trace: &Trace, event: EventIndex, address: u64) -> Option<
 
 /// The byte that a load, a compare-exchange that failed, or a plain access saw at an address.
 pub(crate) fn seen(trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
-    match trace.event(event).kind {
+    match trace.kind(event) {
         EventKind::Atomic { op: AtomicOp::Load | AtomicOp::CasFailed, .. } => carried(trace, event, address),
         EventKind::Access(access) => byte_of(trace.plain_value(event)?.read?, &access, address),
         _ => None,
@@ -28,7 +28,7 @@ pub(crate) fn seen(trace: &Trace, event: EventIndex, address: u64) -> Option<u8>
 }
 
 fn carried(trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
-    let EventKind::Atomic { access, value, .. } = trace.event(event).kind else { return None };
+    let EventKind::Atomic { access, value, .. } = trace.kind(event) else { return None };
     if trace.atomic_values { byte_of(value, &access, address) } else { None }
 }
 

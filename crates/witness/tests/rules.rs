@@ -130,7 +130,7 @@ fn barriers_semaphores_once_and_objects() {
 }
 
 fn deadlock(of: &Labelled, order: &str, goals: &[(&str, &str)]) -> Result<WitnessLevel, Rejection> {
-    let lock = |held: &str| match of.trace.event(of.at(held)).kind {
+    let lock = |held: &str| match of.trace.kind(of.at(held)) {
         rashomon_event::EventKind::Acquire { lock, .. } => lock,
         kind => panic!("{held} is not an acquisition: {kind:?}"),
     };
@@ -158,7 +158,7 @@ fn deadlock_cycles_must_be_closed_by_waiting_acquisitions() {
 
 /// Goals, each with the label of an acquisition of what it wants; `-` where it waits for the next one's thread.
 fn cycle(of: &Labelled, order: &str, goals: &[(&str, &str)]) -> Result<WitnessLevel, Rejection> {
-    let lock = |held: &str| match of.trace.event(of.at(held)).kind {
+    let lock = |held: &str| match of.trace.kind(of.at(held)) {
         rashomon_event::EventKind::Acquire { lock, .. } => lock,
         kind => panic!("{held} is not an acquisition: {kind:?}"),
     };

@@ -271,7 +271,7 @@ fn share(work: &Work, worker: u64, workers: u64, next: &AtomicU64) -> Tally {
 
 /// The trace for the linear analyses.
 fn packed(trace: &Trace) -> Vec<Event> {
-    let event = |event: &rashomon_event::Event| {
+    let event = |event: rashomon_event::Event| {
         let (op, target) = match event.kind {
             EventKind::Access(Access { class: AccessClass::Read, address, .. }) => (Op::Read, address.0),
             EventKind::Access(Access { address, .. }) => (Op::Write, address.0),
@@ -296,13 +296,13 @@ fn pairs_of(races: &Races) -> BTreeSet<Pair> {
 }
 
 fn without_updates(trace: &mut Trace) {
-    for event in &mut trace.events {
+    trace.events.change(|_, event| {
         if let EventKind::Access(access) = &mut event.kind
             && access.class == AccessClass::ReadWrite
         {
             access.class = AccessClass::Write;
         }
-    }
+    });
 }
 
 /// A read-modify-write in one event is nothing that packed events have.

@@ -14,7 +14,7 @@ pub struct Contents {
 }
 
 fn span(trace: &Trace, event: EventIndex) -> Option<Range<u64>> {
-    trace.event(event).access().map(|access| access.address.0..access.address.0 + u64::from(access.size))
+    trace.access(event).map(|access| access.address.0..access.address.0 + u64::from(access.size))
 }
 
 impl Contents {
@@ -23,7 +23,7 @@ impl Contents {
         let mut contents = Self::default();
         let mut memory: HashMap<u64, u8> = HashMap::new();
         for event in trace.indices() {
-            let (Some(access), Some(span)) = (trace.event(event).access(), span(trace, event)) else { continue };
+            let (Some(access), Some(span)) = (trace.access(event), span(trace, event)) else { continue };
             if access.class.reads() && is_known() {
                 let seen = span.clone().map(|byte| memory.get(&byte).copied().unwrap_or(0)).collect();
                 contents.read.insert(event, seen);
@@ -69,7 +69,7 @@ impl Contents {
     fn initial(&self, trace: &Trace, byte: u64) -> Option<u8> {
         let writes = |event: &EventIndex| {
             let touches = span(trace, *event).is_some_and(|span| span.contains(&byte));
-            touches && trace.event(*event).access().is_some_and(|access| access.class.writes())
+            touches && trace.access(*event).is_some_and(|access| access.class.writes())
         };
         // A write that reads first saw it, too.
         let until = trace.indices().find(writes).map_or(trace.events.len(), |first| first.index() + 1);
@@ -98,7 +98,7 @@ fn last_writers(trace: &Trace, order: impl Iterator<Item = EventIndex>) -> HashM
     let mut last: HashMap<u64, EventIndex> = HashMap::new();
     let mut seen = HashMap::new();
     for event in order {
-        let (Some(access), Some(span)) = (trace.event(event).access(), span(trace, event)) else { continue };
+        let (Some(access), Some(span)) = (trace.access(event), span(trace, event)) else { continue };
         if access.class.reads() {
             seen.extend(span.clone().map(|byte| ((event, byte), last.get(&byte).copied())));
         }

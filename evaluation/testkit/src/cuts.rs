@@ -191,7 +191,7 @@ impl Shape {
     }
 
     fn place(&self, trace: &Trace, event: usize) -> (usize, usize) {
-        (trace.events[event].thread.index(), self.position[event] + 1)
+        (trace.events.at(event).thread.index(), self.position[event] + 1)
     }
 
     fn bit(&self, lock: Address) -> u32 {
@@ -227,12 +227,12 @@ impl Search {
     }
 
     fn add(&mut self, trace: &Trace, rules: Rules, shape: &Shape, index: usize, writers: &mut BTreeMap<usize, u8>) -> Option<()> {
-        let event = &trace.events[index];
+        let event = trace.events.at(index);
         let thread = event.thread.index();
         let mut step = Step { event: index as u32, access: event.access(), ..Step::default() };
         step.needs.extend(self.fork[thread]);
         let (mut exclusive, mut shared) = *self.held[thread].last()?;
-        let last = |kind: EventKind| (0..index).rev().find(|&other| trace.events[other].kind == kind);
+        let last = |kind: EventKind| (0..index).rev().find(|&other| trace.events.at(other).kind == kind);
         match event.kind {
             EventKind::Access(access) | EventKind::Atomic { access, .. } => {
                 let pieces = || shape.pieces.iter().filter(|&&piece| within(piece, &access));
@@ -281,7 +281,7 @@ impl Search {
             }
             EventKind::BarrierExit { barrier, generation } => {
                 let enter = EventKind::BarrierEnter { barrier, generation };
-                let all = (0..trace.events.len()).filter(|&other| trace.events[other].kind == enter);
+                let all = (0..trace.events.len()).filter(|&other| trace.events.at(other).kind == enter);
                 step.awaits.extend(all.map(|other| shape.place(trace, other)));
                 step.needs.extend(&step.awaits);
             }
@@ -304,7 +304,7 @@ impl Search {
     fn limit(&self, trace: &Trace, shape: &Shape, index: usize, (lock, mode): (Address, LockMode), step: &mut Step) {
         for thread in 0..self.threads.len() {
             let later = (index + 1..trace.events.len()).find(|&other| {
-                let event = &trace.events[other];
+                let event = trace.events.at(other);
                 event.thread == ThreadId(thread as u32)
                     && matches!(event.kind, EventKind::Acquire { lock: of, mode: as_, .. }
                         if of == lock && (as_ == LockMode::Exclusive || mode == LockMode::Exclusive))

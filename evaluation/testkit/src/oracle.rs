@@ -97,7 +97,7 @@ pub fn reachable_if(trace: &Trace, rules: Rules, may_see: &dyn Fn(Sight) -> bool
 /// Whether a call into unseen code may have ordered two events: both belong to calls that reach common memory, or one does and
 /// the other one accesses what that call reaches. Every thread's start and end access its handle.
 fn unseen_orders(trace: &Trace, before: u32, after: u32) -> bool {
-    let event = |index: u32| &trace.events[index as usize];
+    let event = |index: u32| trace.events.at(index as usize);
     let inside = |gap: &Gap, index: u32| {
         let begun = event(index).thread == gap.thread && gap.begin.0 <= index;
         begun && gap.end.is_none_or(|end| index <= end.0)
@@ -189,9 +189,9 @@ impl<'t> Oracle<'t> {
     }
 
     fn wait_begin(&self, wait_end: u32) -> Option<u32> {
-        let thread = self.trace.events[wait_end as usize].thread;
+        let thread = self.trace.events.at(wait_end as usize).thread;
         (0..wait_end).rev().find(|&index| {
-            let event = &self.trace.events[index as usize];
+            let event = self.trace.events.at(index as usize);
             event.thread == thread && matches!(event.kind, EventKind::WaitBegin { .. })
         })
     }
@@ -214,7 +214,7 @@ impl<'t> Oracle<'t> {
 
     fn enabled(&self, state: &State, index: u32) -> bool {
         let ran = |event: u32| state.ran >> event & 1 == 1;
-        let event = &self.trace.events[index as usize];
+        let event = self.trace.events.at(index as usize);
         let all = || self.trace.events.iter().enumerate().map(|(index, event)| (index as u32, event));
         if all().any(|(fork, other)| other.kind == EventKind::Fork { child: event.thread } && !ran(fork)) {
             return false;
@@ -262,7 +262,7 @@ impl<'t> Oracle<'t> {
         }
         let mut next = state.clone();
         next.ran |= 1 << index;
-        let event = &self.trace.events[index as usize];
+        let event = self.trace.events.at(index as usize);
         if let EventKind::Signal { .. } = event.kind {
             for (wait, other) in self.trace.events.iter().enumerate() {
                 if matches!(other.kind, EventKind::WaitEnd { woken_by: Some(signal), timed_out: false, .. } if signal.0 == index)
@@ -300,7 +300,7 @@ impl<'t> Oracle<'t> {
 
     /// Whether an event that is next is the recorded one, whatever its thread has read.
     fn happens(&self, state: &State, index: u32) -> bool {
-        let thread = self.trace.events[index as usize].thread;
+        let thread = self.trace.events.at(index as usize).thread;
         let of_thread = |read: EventIndex| self.trace.event(read).thread == thread;
         !self.changed(state).any(|one| of_thread(one.read) && one.first.is_some_and(|first| first.0 <= index))
     }
@@ -313,7 +313,7 @@ impl<'t> Oracle<'t> {
     /// Of an event that is the next one of its thread: whether that has been created, and what calls into unseen code may have
     /// ordered before it has run.
     fn may_be_next(&self, state: &State, index: u32) -> bool {
-        let thread = self.trace.events[index as usize].thread;
+        let thread = self.trace.events.at(index as usize).thread;
         let events = self.trace.events.iter().enumerate();
         let mut forks = events.filter(|(_, other)| other.kind == EventKind::Fork { child: thread });
         forks.all(|(fork, _)| state.ran >> fork & 1 == 1) && self.unseen_ran(state, index) && self.happens(state, index)
@@ -324,7 +324,7 @@ impl<'t> Oracle<'t> {
         let next: Vec<u32> = next.filter(|&event| self.may_be_next(state, event)).collect();
         for &one in &next {
             for &other in &next {
-                if let (Some(a), Some(b)) = (self.trace.events[one as usize].access(), self.trace.events[other as usize].access())
+                if let (Some(a), Some(b)) = (self.trace.events.at(one as usize).access(), self.trace.events.at(other as usize).access())
                     && one < other
                     && a.conflicts(&b)
                 {
@@ -341,8 +341,8 @@ impl<'t> Oracle<'t> {
     /// Whether the thread of one next event cannot go on before that of another has: it wants a lock that the other holds, its
     /// end, or its entry of a barrier.
     fn waits_for(&self, state: &State, waiter: u32, holder: u32) -> bool {
-        let holder = self.trace.events[holder as usize].thread;
-        match self.trace.events[waiter as usize].kind {
+        let holder = self.trace.events.at(holder as usize).thread;
+        match self.trace.events.at(waiter as usize).kind {
             EventKind::Acquire { lock, mode, may_wait: true } | EventKind::Request { lock, mode } => self
                 .holders(state, lock)
                 .iter()
@@ -355,7 +355,7 @@ impl<'t> Oracle<'t> {
             // It has a next event.
             EventKind::Join { child, may_wait: true } => child == holder,
             EventKind::BarrierExit { barrier, generation } => self.threads[holder.index()].iter().any(|&enter| {
-                self.trace.events[enter as usize].kind == EventKind::BarrierEnter { barrier, generation }
+                self.trace.events.at(enter as usize).kind == EventKind::BarrierEnter { barrier, generation }
                     && state.ran >> enter & 1 == 0
             }),
             _ => false,

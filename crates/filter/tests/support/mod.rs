@@ -23,7 +23,7 @@ fn accesses(trace: &Trace, model: Model) -> Vec<Made> {
     let mut locks = LockSets::new(order.threads());
     let mut made = Vec::new();
     for (index, event) in trace.indices().zip(&trace.events) {
-        order.receive(index, event);
+        order.receive(index, &event);
         if let Some(access) = event.access() {
             let clock = order.clock(event.thread);
             made.push(Made {
@@ -35,8 +35,8 @@ fn accesses(trace: &Trace, model: Model) -> Vec<Made> {
                 locks: locks.held(event.thread).iter().map(|held| (held.lock, held.mode)).collect(),
             });
         }
-        locks.step(index, event);
-        order.release(index, event);
+        locks.step(index, &event);
+        order.release(index, &event);
     }
     made
 }
@@ -104,7 +104,7 @@ pub fn eraser(trace: &Trace) -> BTreeSet<(u64, usize)> {
     let mut locks = LockSets::new(thread_count(trace));
     let mut warned = BTreeMap::new();
     for (index, event) in trace.indices().zip(&trace.events) {
-        locks.step(index, event);
+        locks.step(index, &event);
         let Some(access) = event.access() else { continue };
         let writes = access.class.writes();
         // Atomic accesses protect themselves.

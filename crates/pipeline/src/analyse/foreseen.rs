@@ -166,8 +166,8 @@ fn wrong(trace: &Trace, objects: &Objects, told: &Told, (mut order, used): (Vec<
     let of_object = |identity: Address| objects.is(identity, object);
     order.push(used);
     if !objects.tell(told) {
-        let at = moment(trace.event(used), used);
-        let object = used_by(&trace.event(used).kind).unwrap_or(object);
+        let at = moment(&trace.event(used), used);
+        let object = used_by(&trace.kind(used)).unwrap_or(object);
         let record = MisuseRecord { misuse: told.misuse, at, earlier: Some(told.at), object, refused: false, late: false };
         return Foreseen { record, order };
     }
@@ -176,7 +176,7 @@ fn wrong(trace: &Trace, objects: &Objects, told: &Told, (mut order, used): (Vec<
     let passes = order.iter().rposition(is_before).map_or(0, |last| last + 1);
     let mut held: Vec<EventIndex> = Vec::new();
     for &event in &order[..passes] {
-        match trace.event(event).kind {
+        match trace.kind(event) {
             EventKind::Acquire { lock, .. } if of_object(lock) => held.push(event),
             EventKind::WaitEnd { mutex, .. } if of_object(mutex) => held.push(event),
             EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } if of_object(lock) => {
@@ -192,7 +192,7 @@ fn wrong(trace: &Trace, objects: &Objects, told: &Told, (mut order, used): (Vec<
         order.truncate(passes);
         let event = trace.event(taken);
         let object = used_by(&event.kind).unwrap_or(object);
-        let earlier = Some(moment(event, taken));
+        let earlier = Some(moment(&event, taken));
         let record = MisuseRecord { misuse: Misuse::DestroyLocked, at: told.at, earlier, object, refused: false, late: false };
         return Foreseen { record, order };
     }
@@ -206,7 +206,7 @@ fn wrong(trace: &Trace, objects: &Objects, told: &Told, (mut order, used): (Vec<
     let object = used_by(&event.kind).unwrap_or(object);
     let record = MisuseRecord {
         misuse: Misuse::UseOfDestroyed,
-        at: moment(event, at),
+        at: moment(&event, at),
         earlier: Some(told.at),
         object,
         refused: false,

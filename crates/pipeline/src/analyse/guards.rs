@@ -16,7 +16,11 @@ pub(super) fn recognise(trace: &mut Trace) {
     // By thread: the variable that it has just initialised. What it does next is to set the guard.
     let mut done: FxHashMap<u32, Address> = FxHashMap::default();
     let mut guards: FxHashMap<Address, Address> = FxHashMap::default();
-    for event in &mut trace.events {
+    if !trace.events.may_have(|kind| matches!(kind, EventKind::OnceDone { .. })) {
+        return;
+    }
+    let mut seen: Vec<(usize, Address)> = Vec::new();
+    for (place, event) in trace.events.iter().enumerate() {
         let before = done.remove(&event.thread.0);
         match event.kind {
             EventKind::OnceDone { once } => _ = done.insert(event.thread.0, once),
@@ -26,11 +30,14 @@ pub(super) fn recognise(trace: &mut Trace) {
             },
             EventKind::Atomic { access, op: AtomicOp::Load, order, value } if order.acquires() && value & IS_SET != 0 => {
                 if let Some(&once) = guards.get(&access.address) {
-                    event.kind = EventKind::OnceSeen { once };
+                    seen.push((place, once));
                 }
             }
             _ => {}
         }
+    }
+    for (place, once) in seen {
+        trace.events.set_kind(place, EventKind::OnceSeen { once });
     }
 }
 
@@ -64,7 +71,7 @@ mod tests {
             ordinal: 0,
             kind,
         };
-        let mut trace = Trace::of_events(Mode::Serial, events.iter().map(event).collect());
+        let mut trace = Trace::of_events(Mode::Serial, events.iter().map(event));
         recognise(&mut trace);
         trace.events.iter().map(|event| event.kind).collect()
     }

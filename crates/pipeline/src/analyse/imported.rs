@@ -91,7 +91,7 @@ impl Describer<'_> {
         }
         let (kind, subject) = match &candidate.kind {
             CandidateKind::Race { first, .. } => {
-                let access = self.imported.trace.event(*first).access();
+                let access = self.imported.trace.access(*first);
                 (
                     FindingKind::DataRace,
                     access.map_or_else(String::new, |access| format!("variable {}", self.target(access.address))),
@@ -158,7 +158,7 @@ impl Describer<'_> {
     fn action(&self, event: EventIndex, waits: bool) -> String {
         let target = |address: Address| self.target(address);
         let thread = |thread: ThreadId| self.thread(thread);
-        match self.imported.trace.event(event).kind {
+        match self.imported.trace.kind(event) {
             EventKind::Access(access) => format!("{} {}", access_words(&access), target(access.address)),
             EventKind::Atomic { access, .. } => format!("atomic {} {}", access_words(&access), target(access.address)),
             EventKind::Acquire { lock, .. } | EventKind::Request { lock, .. } if waits => format!("waits for {}", target(lock)),
@@ -186,7 +186,7 @@ impl Describer<'_> {
             acquired_at: vec![self.frame(held.acquired)],
             shared: held.mode == LockMode::Shared,
         });
-        let fork = trace.indices().find(|&event| trace.event(event).kind == EventKind::Fork { child: thread });
+        let fork = trace.indices().find(|&event| trace.kind(event) == EventKind::Fork { child: thread });
         rashomon_event::Side {
             thread: self.thread(thread),
             action: self.action(goal, waits),

@@ -49,7 +49,7 @@ pub(crate) fn lifetime_races(loaded: &LoadedTrace, deadline: Deadline) -> Vec<Mi
         if found.len() < MOST && seen.insert(ordered(event.site, told.at.site)) {
             found.push(MisuseRecord {
                 misuse: told.misuse,
-                at: moment(event, used),
+                at: moment(&event, used),
                 earlier: Some(told.at),
                 object,
                 refused: false,
@@ -97,7 +97,7 @@ pub(super) fn edges_of(loaded: &LoadedTrace, objects: &FxHashMap<Address, Addres
                 && access.class == AccessClass::End
                 && let Some(held) = trace.object_at(access.address).and_then(|block| inside.get(&block))
             {
-                edges.extend(held.iter().map(|&data| told(data, moment(event, index), Misuse::RacesWithFree)));
+                edges.extend(held.iter().map(|&data| told(data, moment(&event, index), Misuse::RacesWithFree)));
             }
         }
     }
@@ -127,7 +127,7 @@ fn given_untouched(trace: &Trace, deadline: Deadline) -> FxHashMap<EventIndex, A
         }
         match owner(trace, id) {
             Some((thread, born)) if thread != event.thread => {
-                if is_seen(event) && is_seen(trace.event(born)) && first.insert((id, event.thread)) {
+                if is_seen(&event) && is_seen(&trace.event(born)) && first.insert((id, event.thread)) {
                     given.insert(index, trace.objects[id.index()].base);
                 }
             }
@@ -150,7 +150,7 @@ fn births(trace: &Trace, given: &FxHashMap<EventIndex, Address>) -> Vec<Told> {
     let blocks: FxHashSet<Address> = given.values().copied().collect();
     let born = blocks.into_iter().filter_map(|base| {
         let (thread, born) = owner(trace, trace.object_at(base)?)?;
-        let at = moment(trace.event(born), born);
+        let at = moment(&trace.event(born), born);
         Some(Told { edge: Edge { object: base, thread, before: born }, at, misuse: Misuse::RacesWithAllocation })
     });
     born.collect()
@@ -162,6 +162,6 @@ fn is_heap(trace: &Trace, object: ObjectId) -> bool {
 
 /// Where the end of the process was asked for. What comes behind it may as well never happen.
 pub(super) fn asks_for_end(trace: &Trace, wanted: bool) -> Option<EventIndex> {
-    let asks = |event: &Event| event.kind == EventKind::Other(OtherOp::AsksForEnd);
+    let asks = |event: Event| event.kind == EventKind::Other(OtherOp::AsksForEnd);
     trace.events.iter().position(asks).filter(|_| wanted).map(|at| EventIndex(at as u32))
 }

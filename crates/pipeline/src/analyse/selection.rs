@@ -117,9 +117,9 @@ impl Selection {
         let selected: Vec<bool> = trace.sites.iter().map(|site| self.selects(&frames(site))).collect();
         let mut left = trace.clone();
         let mut out = 0;
-        for event in &mut left.events {
+        for (place, event) in trace.events.iter().enumerate() {
             if matches!(event.kind, EventKind::Access(_)) && !selected.get(event.site.index()).is_some_and(|selected| *selected) {
-                event.kind = EventKind::Other(OtherOp::Unknown);
+                left.events.set_kind(place, EventKind::Other(OtherOp::Unknown));
                 out += 1;
             }
         }

@@ -45,10 +45,12 @@ pub(super) fn recognise(trace: &mut Trace) {
         }
     }
     known.retain(|_, semaphore| semaphore.is_lock);
-    for event in &mut trace.events {
-        let Some((lock, takes)) = operation(&event.kind).filter(|(semaphore, _)| known.contains_key(semaphore)) else { continue };
+    for event in trace.indices().filter(|_| !known.is_empty()) {
+        let semaphore = operation(&trace.kind(event)).filter(|(semaphore, _)| known.contains_key(semaphore));
+        let Some((lock, takes)) = semaphore else { continue };
         let mode = LockMode::Exclusive;
-        event.kind = if takes { EventKind::Acquire { lock, mode, may_wait: false } } else { EventKind::Release { lock, mode } };
+        let kind = if takes { EventKind::Acquire { lock, mode, may_wait: false } } else { EventKind::Release { lock, mode } };
+        trace.events.set_kind(event.index(), kind);
         trace.made_locks.insert(lock, MadeLock::Semaphore);
     }
 }
@@ -71,7 +73,7 @@ mod tests {
             ordinal: 0,
             kind: if takes { EventKind::Take { semaphore: ONE } } else { EventKind::Post { semaphore: ONE } },
         };
-        let mut trace = Trace::of_events(Mode::Serial, operations.iter().map(event).collect());
+        let mut trace = Trace::of_events(Mode::Serial, operations.iter().map(event));
         trace.semaphores.insert(ONE, count);
         recognise(&mut trace);
         let made = trace.made_locks.contains_key(&ONE);

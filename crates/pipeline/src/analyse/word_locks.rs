@@ -276,7 +276,7 @@ fn recognise_with(trace: &mut Trace, maker: impl Fn(&Trace, &Event) -> Option<Ma
     for (index, event) in trace.indices().zip(&trace.events) {
         let EventKind::Atomic { access, op, order, value } = event.kind else { continue };
         let writes = access.class.writes() && op != AtomicOp::CasFailed;
-        let maker = if writes { maker(trace, event) } else { None };
+        let maker = if writes { maker(trace, &event) } else { None };
         let word = match (maker, words.get_mut(&access.address)) {
             (_, Some(word)) => word,
             (Some(Maker { kind, .. }), None) => words.entry(access.address).or_insert(Some(Word::new(kind, access.size))),
@@ -301,16 +301,16 @@ fn recognise_with(trace: &mut Trace, maker: impl Fn(&Trace, &Event) -> Option<Ma
         last.holders.insert(address, word.writer.into_iter().chain(word.readers).collect());
         trace.made_locks.insert(address, word.kind);
         for (index, step) in word.steps {
-            let event = &mut trace.events[index.index()];
-            let latest = tries.entry(event.thread).or_insert((index, address, false));
+            let latest = tries.entry(trace.event(index).thread).or_insert((index, address, false));
             if latest.0 <= index {
                 *latest = (index, address, step == Step::Nothing);
             }
-            event.kind = match step {
+            let kind = match step {
                 Step::Acquire(mode, may_wait) => EventKind::Acquire { lock: address, mode, may_wait },
                 Step::Release(mode) => EventKind::Release { lock: address, mode },
                 Step::Nothing => EventKind::Other(OtherOp::FailsToLock),
             };
+            trace.events.set_kind(index.index(), kind);
         }
     }
     last.wanted =

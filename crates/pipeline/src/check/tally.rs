@@ -143,8 +143,8 @@ impl Tally {
             notes.push("recorded with threads in parallel: nothing is predicted, only suspected and proven".into());
         }
         let unseen = Unseen::of(loaded, trusted);
-        let takes = |event: &Event| matches!(event.kind, EventKind::Take { .. });
-        self.keeps_to_recorded |= !unseen.is_empty() || loaded.trace.events.iter().any(takes);
+        let takes = |kind: &EventKind| matches!(kind, EventKind::Take { .. });
+        self.keeps_to_recorded |= !unseen.is_empty() || loaded.trace.events.may_have(takes);
         let unknown: Vec<&str> = unseen.libraries.iter().chain(&unseen.standard).map(String::as_str).collect();
         if !unknown.is_empty() {
             notes.push(format!("not instrumented, {NOTHING_PREDICTED}, only suspected and proven: {}", unknown.join(", ")));

@@ -25,7 +25,7 @@ pub(super) fn log_of(loaded: &LoadedTrace, accesses: &VisibleAccesses) -> Option
     let visible = Visible::of(trace, accesses);
     let begins = trace.events.iter().position(|event| matches!(event.kind, EventKind::Fork { .. }))?;
     let mut log = Log { threads: vec![None; trace.threads.len()], ..Log::default() };
-    for event in &trace.events[begins..] {
+    for event in trace.events.range(begins..trace.events.len()) {
         if let EventKind::Fork { child } = event.kind {
             let birth = ThreadBirth { parent: Some(event.thread.0), spawn_ordinal: 0, steps: log.steps.len() + 1 };
             *log.threads.get_mut(child.0 as usize)? = Some(birth);

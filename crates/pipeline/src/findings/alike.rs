@@ -26,7 +26,7 @@ impl Cause {
         if finding.kind != FindingKind::DataRace {
             return None;
         }
-        let (one, other) = (trace.event(first).access()?, trace.event(second).access()?);
+        let (one, other) = (trace.access(first)?, trace.access(second)?);
         let address = one.address.max(other.address);
         // The subject names a variable or a block and the place in it, but not where in a stack.
         let offset = trace.object_at(address).map_or(address.0, |object| address.0 - trace.objects[object.index()].base.0);

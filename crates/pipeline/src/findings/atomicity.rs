@@ -15,7 +15,7 @@ const MOST_BETWEEN: usize = 64;
 
 /// Whether two accesses touch the same bytes.
 fn overlap(trace: &Trace, one: EventIndex, other: EventIndex) -> bool {
-    let (Some(one), Some(other)) = (trace.event(one).access(), trace.event(other).access()) else { return false };
+    let (Some(one), Some(other)) = (trace.access(one), trace.access(other)) else { return false };
     one.overlaps(&other)
 }
 
@@ -55,7 +55,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
     pub(crate) fn of_violation(&self, violation: &Violation) -> Option<Finding> {
         let trace = &self.loaded.trace;
         let touched = |mine: EventIndex, theirs: EventIndex| {
-            let (mine, theirs) = (trace.event(mine).access()?, trace.event(theirs).access()?);
+            let (mine, theirs) = (trace.access(mine)?, trace.access(theirs)?);
             let (at, size) = common_bytes(&mine, &theirs);
             Some(self.describer.data(at, size))
         };
@@ -90,7 +90,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         let roles = [("before", violation.check), ("between", first), ("between", second), ("behind", violation.act)];
         let mut places: Vec<String> = roles.into_iter().map(place).collect();
         for event in [violation.check, violation.act] {
-            places.extend(self.describer.name_of_data(trace.event(event).access()?.address));
+            places.extend(self.describer.name_of_data(trace.access(event)?.address));
         }
         places.dedup();
         Some(finding_id(FindingKind::AtomicityViolation, places))

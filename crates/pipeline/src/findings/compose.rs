@@ -82,7 +82,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             .collect();
         let subject = match &candidate.kind {
             CandidateKind::Race { first, second } => {
-                let (a, b) = (trace.event(*first).access(), trace.event(*second).access());
+                let (a, b) = (trace.access(*first), trace.access(*second));
                 let touched = a.zip(b).map(|(a, b)| common_bytes(&a, &b));
                 places.extend(touched.and_then(|(at, _)| self.describer.name_of_data(at)));
                 touched.map_or_else(|| "unknown bytes".to_owned(), |(at, size)| self.describer.data(at, size))
@@ -165,7 +165,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         match candidate.kind {
             CandidateKind::Race { .. } => side,
             CandidateKind::Deadlock { .. } => {
-                let action = match self.trace().event(goal).kind {
+                let action = match self.trace().kind(goal) {
                     EventKind::Join { child, .. } => {
                         format!("waits for {} to end", self.trace().thread(child).path.words())
                     }
@@ -208,7 +208,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
                         _ => format!("runs up to its {} of {touched}", access_class(&access)),
                     }
                 }
-                None => format!("runs up to where it {}", self.describer.action(event)),
+                None => format!("runs up to where it {}", self.describer.action(&event)),
             };
             Step { thread, until, place: stop.and_then(|stop| self.describer.place_of(stop)) }
         });
@@ -347,7 +347,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
 
     /// What two accesses of this execution both touch.
     pub(crate) fn subject_of_pair(&self, first: EventIndex, second: EventIndex) -> Option<String> {
-        let [first, second] = [first, second].map(|index| self.trace().event(index).access());
+        let [first, second] = [first, second].map(|index| self.trace().access(index));
         let (at, size) = common_bytes(&first?, &second?);
         Some(self.describer.data(at, size))
     }

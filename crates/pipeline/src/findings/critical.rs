@@ -22,7 +22,7 @@ impl Operation {
         let thread = &composer.loaded.trace.thread(event.thread).path;
         let place = composer.describer.place_of(index).map(|frame| format!(" at {}", rashomon_report::text::frame_words(&frame)));
         let touched = event.access().map(|access| composer.describer.data(access.address, u64::from(access.size)));
-        let words = format!("{}: {}{}", thread.words(), action(composer, event), place.unwrap_or_default());
+        let words = format!("{}: {}{}", thread.words(), action(composer, &event), place.unwrap_or_default());
         Self { words, access: touched.map(|touched| (composer.describer.side_before(index), touched)) }
     }
 

@@ -105,7 +105,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         let trace = self.trace();
         let mut places: BTreeMap<Address, u32> = BTreeMap::new();
         for index in deadline.bound(trace.indices()).filter(|_| !sets.is_empty()) {
-            let Some(access) = trace.event(index).access() else { continue };
+            let Some(access) = trace.access(index) else { continue };
             if places.len() < MOST_PLACES || places.contains_key(&access.address) {
                 let size = places.entry(access.address).or_default();
                 *size = (*size).max(access.size);

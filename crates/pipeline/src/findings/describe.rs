@@ -43,7 +43,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         for index in trace.indices() {
             let event = trace.event(index);
             by_thread[event.thread.index()].push(index);
-            if lock_of(event).is_some() {
+            if lock_of(&event).is_some() {
                 locking[event.thread.index()].push(index);
             }
             if let EventKind::Fork { child } = event.kind {
@@ -161,7 +161,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
             if until.is_some_and(|until| index >= until) {
                 break;
             }
-            match lock_of(self.trace.event(index)) {
+            match lock_of(&self.trace.event(index)) {
                 Some((lock, true)) => held.push((lock, index)),
                 Some((lock, false)) => {
                     if let Some(at) = held.iter().rposition(|(other, _)| *other == lock) {
@@ -331,7 +331,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     /// One side of a finding: the thread right before `index`.
     pub fn side_before(&self, index: EventIndex) -> Side {
         let event = self.trace.event(index);
-        self.side(event.thread, self.action(event), event.site, event.context, Some(index))
+        self.side(event.thread, self.action(&event), event.site, event.context, Some(index))
     }
 
     /// A side put together from what is known of it. `until`: the event before which the locks are counted.

@@ -137,7 +137,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         let named =
             last.map(
                 |index| {
-                    if trace.event(index).kind == EventKind::Start { self.creation_of(index).unwrap_or(index) } else { index }
+                    if trace.kind(index) == EventKind::Start { self.creation_of(index).unwrap_or(index) } else { index }
                 },
             );
         places.extend(named.map(|index| place_key(trace, self.symbols, trace.event(index).site, trace.event(index).context)));
@@ -160,7 +160,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
     /// Where the thread of an event was created.
     fn creation_of(&self, event: EventIndex) -> Option<EventIndex> {
         let (trace, child) = (&self.loaded.trace, self.loaded.trace.event(event).thread);
-        trace.indices().find(|index| trace.event(*index).kind == EventKind::Fork { child })
+        trace.indices().find(|index| trace.kind(*index) == EventKind::Fork { child })
     }
 
     /// The last event of each thread that had begun and not ended.

@@ -108,7 +108,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             ObjectKind::Stack { thread } => {
                 let trace = self.trace();
                 let joins =
-                    |index: &EventIndex| matches!(trace.event(*index).kind, EventKind::Join { child, .. } if child == thread);
+                    |index: &EventIndex| matches!(trace.kind(*index), EventKind::Join { child, .. } if child == thread);
                 let join = trace.indices().find(joins);
                 let joined = join.map(|join| format!(", and which {} had joined", self.who_and_where(join)));
                 let note = format!("{was}, which had ended{}", joined.unwrap_or_default());
@@ -145,7 +145,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         let known = |access: &Access| {
             trace.object_at(access.address).is_some_and(|object| trace.objects[object.index()].kind != ObjectKind::Unknown)
         };
-        let reads = recent.filter_map(|index| Some((index, pointer(trace.event(index))?))).filter(|(_, access)| known(access));
+        let reads = recent.filter_map(|index| Some((index, pointer(&trace.event(index))?))).filter(|(_, access)| known(access));
         let mut told: Vec<(EventIndex, Access)> = Vec::new();
         for (index, access) in reads {
             let near = told.first().is_none_or(|(first, _)| trace.event(*first).context == trace.event(index).context);
@@ -167,7 +167,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
                     matches!(other.class, AccessClass::Write | AccessClass::ReadWrite) && other.overlaps(&access)
                 })
             };
-            let writer = (0..index.0).rev().map(EventIndex).find(|earlier| writes(trace.event(*earlier)));
+            let writer = (0..index.0).rev().map(EventIndex).find(|earlier| writes(&trace.event(*earlier)));
             let written = match writer {
                 Some(writer) => format!("{} had written it last", self.who_and_where(writer)),
                 None => "no write of it is recorded".to_owned(),
@@ -183,7 +183,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
     fn freed_twice(&self, runner: ThreadId) -> Story {
         let trace = self.trace();
         let mut story = Story::default();
-        let ends = |index: &EventIndex| trace.event(*index).access().filter(|access| access.class == AccessClass::End);
+        let ends = |index: &EventIndex| trace.access(*index).filter(|access| access.class == AccessClass::End);
         let last = trace.indices().rev().find(|index| trace.event(*index).thread == runner);
         let Some((last, access)) = last.and_then(|last| Some((last, ends(&last)?))) else { return story };
         let Some(block) = trace.object_at(access.address) else { return story };
@@ -259,7 +259,7 @@ fn end_of(trace: &Trace, object: &Object, machine: u64) -> Option<EventIndex> {
         }
         _ => false,
     };
-    (first..trace.events.len() as u32).rev().map(EventIndex).find(|index| ends(trace.event(*index)))
+    (first..trace.events.len() as u32).rev().map(EventIndex).find(|index| ends(&trace.event(*index)))
 }
 
 #[cfg(test)]
@@ -282,7 +282,7 @@ mod tests {
             let kind = if size == 0 { EventKind::Start } else { EventKind::Access(access) };
             Event { thread: ThreadId(0), site: SiteId(0), context: ContextId::ROOT, ordinal: 0, kind }
         };
-        Trace { objects, ..Trace::of_events(Mode::Serial, ends.iter().map(event).collect()) }
+        Trace { objects, ..Trace::of_events(Mode::Serial, ends.iter().map(event)) }
     }
 
     #[test]

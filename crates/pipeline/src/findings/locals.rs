@@ -62,7 +62,7 @@ impl<S: Symbols + ?Sized> Describer<'_, S> {
         let at_end = self.about_to.iter().any(|(used, _, _)| *used == wanted).then_some(None);
         let is_wanted = |index: &EventIndex| {
             let event = trace.event(*index);
-            (event.thread != owner) == by_others && uses(event, address, lock)
+            (event.thread != owner) == by_others && uses(&event, address, lock)
         };
         let events = trace.indices().take(LOOKED_AT).filter(is_wanted);
         at_end.into_iter().chain(events.take(ASKED).map(Some)).collect()

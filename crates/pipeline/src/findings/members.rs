@@ -64,7 +64,7 @@ impl<S: Symbols + ?Sized> Describer<'_, S> {
         let about_to = self.about_to.iter().filter(|(used, _, _)| *used == wanted);
         let mut users: Vec<_> = about_to.map(|(_, site, context)| (*site, *context)).collect();
         for event in trace.events.iter().skip(first).take(LOOKED_AT) {
-            if uses(event, address, lock) && !users.contains(&(event.site, event.context)) {
+            if uses(&event, address, lock) && !users.contains(&(event.site, event.context)) {
                 users.push((event.site, event.context));
                 if users.len() == ASKED {
                     break;

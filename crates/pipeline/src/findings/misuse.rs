@@ -115,7 +115,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
     }
 
     fn use_of(&self, event: EventIndex) -> String {
-        self.loaded.trace.events.get(event.index()).map_or_else(|| "uses it".to_owned(), |event| self.describer.action(event))
+        self.loaded.trace.events.get(event.index()).map_or_else(|| "uses it".to_owned(), |event| self.describer.action(&event))
     }
 
     fn side_at(&self, at: Moment, action: String) -> Side {

@@ -12,7 +12,7 @@ type Name = (ThreadPath, u32, Option<(u64, u32)>);
 
 fn names(trace: &Trace) -> Vec<Name> {
     let mut counts: HashMap<(u32, u32, u64), u32> = HashMap::new();
-    let of = |event: &Event| {
+    let of = |event: Event| {
         let access = matches!(event.kind, EventKind::Access(_)).then(|| {
             let address = trace.site(event.site).address;
             let count = counts.entry((event.thread.0, event.ordinal, address)).or_default();
@@ -41,7 +41,7 @@ fn objects(kind: &EventKind) -> [Option<u64>; 2] {
     }
 }
 
-fn depend(one: &Event, other: &Event) -> bool {
+fn depend(one: Event, other: Event) -> bool {
     match (one.access(), other.access()) {
         (Some(one), Some(other)) => one.overlaps(&other) && (one.class.writes() || other.class.writes()),
         (None, None) => objects(&one.kind).into_iter().flatten().any(|object| objects(&other.kind).contains(&Some(object))),
@@ -57,9 +57,9 @@ pub(super) fn critical(failing: &Trace, passing: &Trace) -> Option<(EventIndex, 
     let place = |at: usize| places.get(&names[at]).copied();
     let end = names.len().min(parted + MAX_COMPARED);
     for later in parted..end {
-        let second = &failing.events[later];
+        let second = failing.events.at(later);
         for earlier in parted..later {
-            let first = &failing.events[earlier];
+            let first = failing.events.at(earlier);
             if first.thread == second.thread || !depend(first, second) {
                 continue;
             }
@@ -85,7 +85,7 @@ pub(super) fn prevented(failing: &Trace, passing: &Trace) -> Option<(EventIndex,
     let end = others.len().min(parted + MAX_COMPARED);
     for second in (parted..end).filter(|&at| !makes.contains_key(&others[at])) {
         let depends = |&first: &usize| {
-            let (one, other) = (&passing.events[first], &passing.events[second]);
+            let (one, other) = (passing.events.at(first), passing.events.at(second));
             one.thread != other.thread && depend(one, other)
         };
         let firsts = (second + 1..end).filter(depends).filter_map(|first| makes.get(&others[first]).copied());
@@ -115,7 +115,7 @@ mod tests {
         Trace {
             threads: (0..2).map(thread).collect(),
             sites: vec![Site { address: 16, module: None, offset: 16 }],
-            ..Trace::of_events(Mode::Serial, accesses.iter().map(event).collect())
+            ..Trace::of_events(Mode::Serial, accesses.iter().map(event))
         }
     }
 

@@ -16,14 +16,14 @@ impl Flows {
         let (mut flows, mut latest, mut number) = (Self::default(), Latest::default(), 0);
         for index in trace.indices() {
             let event = trace.event(index);
-            for source in latest.before(event) {
+            for source in latest.before(&event) {
                 if trace.event(source).thread != event.thread {
                     number += 1;
                     flows.from.entry(source).or_default().push(number);
                     flows.to.entry(index).or_default().push(number);
                 }
             }
-            latest.remember(index, event);
+            latest.remember(index, &event);
         }
         flows
     }

@@ -376,7 +376,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
             pair.decision = TargetState::Proven;
             evidence = pair.target.evidence;
             occurrences = pair.target.occurrences;
-            let accesses = [pair.target.first, pair.target.second].map(|event| self.loaded.trace.event(event).access());
+            let accesses = [pair.target.first, pair.target.second].map(|event| self.loaded.trace.access(event));
             if let [Some(one), Some(other)] = accesses {
                 let (at, size) = crate::findings::compose::common_bytes(&one, &other);
                 subject = Some(self.recorded.data(at, size));

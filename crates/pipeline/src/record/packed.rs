@@ -238,7 +238,7 @@ impl<'t> Recorded<'t> {
     }
 
     fn event(&mut self, index: EventIndex) {
-        let event = *self.trace.event(index);
+        let event = self.trace.event(index);
         let thread = event.thread.0 as u16;
         let SiteId(site) = event.site;
         let location = if (site as usize) < self.trace.sites.len() { site + 1 } else { 0 };

@@ -103,7 +103,7 @@ struct Named {
 
 impl<S: Symbols + ?Sized, W: Write + Send> Exporter<'_, S, W> {
     fn event(&mut self, index: EventIndex) -> Result<(), ExportError> {
-        let event = *self.trace.event(index);
+        let event = self.trace.event(index);
         let thread = event.thread.0;
         let mut row = self.row(index, &event);
         let named = named(&event.kind);

@@ -54,7 +54,7 @@ pub fn steps<S: Symbols + ?Sized>(composer: &Composer<'_, S>) -> (Vec<Step>, usi
             let event = trace.event(index);
             let until = match event.access() {
                 Some(access) => format!("has made a {}", access_class(&access)),
-                None => composer.describer.action(event),
+                None => composer.describer.action(&event),
             };
             Step { thread: thread(event.thread), until, place: own_place(composer, event.site, event.context) }
         })

@@ -70,7 +70,7 @@ fn accesses(trace: &Trace, pair: &Extended) -> [Vec<EventIndex>; 2] {
             })
         };
         let all = trace.indices().skip(first.index()).take_while(|index| *index <= last);
-        let mine = all.filter(|index| trace.event(*index).thread == thread && is_member(trace.event(*index)));
+        let mine = all.filter(|index| trace.event(*index).thread == thread && is_member(&trace.event(*index)));
         mine.take(MOST_ACCESSES).collect()
     })
 }
@@ -128,7 +128,7 @@ fn places(trace: &Trace, units: &Units, mine: &[EventIndex], theirs: &[EventInde
 
 /// Whether both accesses are in sections of one lock.
 fn shares_lock(trace: &Trace, units: &Units, one: EventIndex, other: EventIndex) -> bool {
-    let lock = |begin: &EventIndex| match trace.event(*begin).kind {
+    let lock = |begin: &EventIndex| match trace.kind(*begin) {
         EventKind::Acquire { lock, .. } => Some(lock),
         EventKind::WaitEnd { mutex, .. } => Some(mutex),
         _ => None,
@@ -150,7 +150,7 @@ fn conflicts(trace: &Trace, access: EventIndex, theirs: &[EventIndex]) -> bool {
 fn conflict_of(trace: &Trace, one: EventIndex, other: EventIndex) -> bool {
     let (one, other) = (trace.event(one), trace.event(other));
     let (Some(mine), Some(theirs)) = (one.access(), other.access()) else { return false };
-    mine.overlaps(&theirs) && (writes(one) || writes(other))
+    mine.overlaps(&theirs) && (writes(&one) || writes(&other))
 }
 
 fn writes(event: &Event) -> bool {

@@ -243,7 +243,7 @@ fn all_suspects<'u>(trace: &Trace, units: &'u Units, deadline: Deadline) -> Vec<
 type Key = ([SiteId; 4], Option<Address>);
 
 fn key_of(trace: &Trace, suspect: &Suspect<'_>) -> Key {
-    let variable = trace.event(suspect.violation.check).access().map(|access| access.address);
+    let variable = trace.access(suspect.violation.check).map(|access| access.address);
     (suspect.violation.places(trace), variable)
 }
 

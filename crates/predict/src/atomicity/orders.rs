@@ -76,7 +76,7 @@ impl Orders<'_, '_, '_> {
     /// Whether a lock is held from the first unit to behind the second that the other thread takes, too.
     fn excludes(&self, held: &[EventIndex], second: EventIndex, remote: &[EventIndex]) -> bool {
         let trace = self.question.index.trace;
-        let lock = |at: &EventIndex| match trace.event(*at).kind {
+        let lock = |at: &EventIndex| match trace.kind(*at) {
             EventKind::Acquire { lock, mode, .. } => Some((lock, mode)),
             EventKind::WaitEnd { mutex, .. } => Some((mutex, LockMode::Exclusive)),
             _ => None,
@@ -97,10 +97,12 @@ impl Orders<'_, '_, '_> {
     fn undivided(&self, begin: EventIndex, end: EventIndex) -> Option<Vec<EventIndex>> {
         let index = self.question.index;
         let ((thread, first), (_, last)) = (index.place(begin), index.place(end));
-        let events = index.threads.get(thread as usize)?.get(first as usize..=last as usize)?;
-        let waits = |at: &EventIndex| {
+        if first > last || (last - first) as usize >= MOST_UNDIVIDED {
+            return None;
+        }
+        let waits = |at: EventIndex| {
             matches!(
-                index.trace.event(*at).kind,
+                index.trace.kind(at),
                 EventKind::Join { .. }
                     | EventKind::WaitBegin { .. }
                     | EventKind::BarrierEnter { .. }
@@ -110,7 +112,8 @@ impl Orders<'_, '_, '_> {
                     | EventKind::Blocked { .. }
             )
         };
-        (events.len() <= MOST_UNDIVIDED && !events.iter().any(waits)).then(|| events.to_vec())
+        let events = || index.threads.range(thread as usize, first..last + 1);
+        (!events().any(waits)).then(|| events().collect())
     }
 
     /// An order after which both events are next in their threads.

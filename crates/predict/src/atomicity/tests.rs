@@ -1,7 +1,7 @@
 //! Loops within loops end with their deadline, too.
 
 use super::*;
-use rashomon_event::{AccessClass, Address, Context, ContextId, EventKind, LockMode, ThreadId};
+use rashomon_event::{AccessClass, Address, Context, ContextId, Event, EventKind, LockMode, ThreadId};
 use rashomon_testkit::TraceBuilder;
 use std::cell::Cell;
 use std::time::Instant;
@@ -78,14 +78,14 @@ fn sections_of_two_calls_do_not_belong_together() {
         }
         section(&mut builder, ThreadId(1), &[(AccessClass::Write, VARIABLES[0])]);
         let mut trace = builder.build();
-        let accesses: Vec<EventIndex> = trace.indices().filter(|index| trace.event(*index).access().is_some()).collect();
+        let accesses: Vec<EventIndex> = trace.indices().filter(|index| trace.access(*index).is_some()).collect();
         // The turn, and what it calls twice.
         let of = |parent, call| Context { parent: ContextId(parent), call: SiteId(call) };
         trace.contexts = vec![of(0, 0), of(0, 1), of(1, 2), of(1, 3)];
         let [between, looks, acts] = [if leaves { 0 } else { 1 }, 2, 3];
         for (access, context) in accesses.iter().zip([looks, between, acts]) {
             for index in access.index() - 1..=access.index() + 1 {
-                trace.events[index].context = ContextId(context);
+                change(&mut trace, index, |event| event.context = ContextId(context));
             }
         }
         let units = Units::of(&trace, Deadline::NEVER);
@@ -93,6 +93,10 @@ fn sections_of_two_calls_do_not_belong_together() {
     };
     assert!(near(false));
     assert!(!near(true));
+}
+
+fn change(trace: &mut Trace, at: usize, change: impl Fn(&mut Event)) {
+    trace.events.change(|place, event| if place == at { change(event) });
 }
 
 /// A container's member functions may call each other however deep: the section is where lock and access are.
@@ -105,16 +109,16 @@ fn what_a_section_calls_is_not_counted() {
         }
         section(&mut builder, ThreadId(1), &[(AccessClass::Write, VARIABLES[0])]);
         let mut trace = builder.build();
-        let accesses: Vec<EventIndex> = trace.indices().filter(|index| trace.event(*index).access().is_some()).collect();
+        let accesses: Vec<EventIndex> = trace.indices().filter(|index| trace.access(*index).is_some()).collect();
         let of = |parent, call| Context { parent: ContextId(parent), call: SiteId(call) };
         // 1: has both, by calls of 2 and of 6; 5: four calls below 2; 7: a guard's function.
         trace.contexts = vec![of(0, 0), of(0, 1), of(1, 2), of(2, 3), of(3, 4), of(4, 5), of(1, 6), of(2, 7)];
         // The section of the look is in 2, or no function but the outermost has both.
         let deep = if leaves_both { 5 } else { 7 };
         for (access, [begun, made]) in accesses.iter().zip([[deep, 5], [6, 6]]) {
-            trace.events[access.index() - 1].context = ContextId(begun);
-            trace.events[access.index()].context = ContextId(made);
-            trace.events[access.index() + 1].context = ContextId(begun);
+            change(&mut trace, access.index() - 1, |event| event.context = ContextId(begun));
+            change(&mut trace, access.index(), |event| event.context = ContextId(made));
+            change(&mut trace, access.index() + 1, |event| event.context = ContextId(begun));
         }
         Units::of(&trace, Deadline::NEVER).are_near(accesses[0], accesses[1])
     };
@@ -132,15 +136,15 @@ fn who_looks_again_from_elsewhere_has_not_begun_anew() {
         }
         section(&mut builder, ThreadId(1), &[(AccessClass::Write, VARIABLES[0])]);
         let mut trace = builder.build();
-        let accesses: Vec<EventIndex> = trace.indices().filter(|index| trace.event(*index).access().is_some()).collect();
+        let accesses: Vec<EventIndex> = trace.indices().filter(|index| trace.access(*index).is_some()).collect();
         let of = |parent, call| Context { parent: ContextId(parent), call: SiteId(call) };
         // Both sections are in 1, which calls the member function from two places.
         trace.contexts = vec![of(0, 0), of(0, 1), of(1, 2), of(1, 3)];
         for (access, call) in accesses.iter().zip(calls) {
-            trace.events[access.index()].context = ContextId(call);
-            trace.events[access.index()].site = SiteId(7);
+            change(&mut trace, access.index(), |event| event.context = ContextId(call));
+            change(&mut trace, access.index(), |event| event.site = SiteId(7));
             for around in [access.index() - 1, access.index() + 1] {
-                trace.events[around].context = ContextId(1);
+                change(&mut trace, around, |event| event.context = ContextId(1));
             }
         }
         let units = Units::of(&trace, Deadline::NEVER);
@@ -167,7 +171,7 @@ fn halves(sections: &[&[(AccessClass, Address)]]) -> Trace {
 fn whole_of(trace: &Trace) -> Extended {
     let of = |thread| {
         let mut mine =
-            trace.indices().filter(|index| trace.event(*index).thread == thread && trace.event(*index).access().is_some());
+            trace.indices().filter(|index| trace.event(*index).thread == thread && trace.access(*index).is_some());
         let first = mine.next().expect("it accesses something");
         (thread, first, mine.next_back().expect("it accesses more"))
     };
@@ -189,7 +193,7 @@ fn a_unit_comes_into_another_between_two_sections() {
         let theirs: Vec<_> =
             trace.indices().filter(|one| trace.event(*one).thread != trace.event(violation.check).thread).collect();
         // All that the other thread does with the set lies between the two halves.
-        for event in theirs.into_iter().filter(|event| trace.event(*event).access().is_some()) {
+        for event in theirs.into_iter().filter(|event| trace.access(*event).is_some()) {
             assert!(at(order, violation.check) < at(order, event) && at(order, event) < at(order, violation.act), "{order:?}");
         }
         assert!(!serial.is_empty());

@@ -137,7 +137,7 @@ impl Units {
         for index in deadline.bound(trace.indices()) {
             let event = trace.event(index);
             let Some(held) = open.get_mut(event.thread.index()) else { continue };
-            units.synchronise(event, index, held);
+            units.synchronise(&event, index, held);
             if wanted.contains(&index) {
                 units.surroundings.add(event.thread, index, Around::default(), held.iter().map(|&(_, begin, _)| begin));
             }
@@ -176,7 +176,7 @@ impl Units {
         for index in deadline.bound(trace.indices()) {
             let event = trace.event(index);
             let Some(held) = open.get_mut(event.thread.index()) else { continue };
-            units.synchronise(event, index, held);
+            units.synchronise(&event, index, held);
             let begun = held.last().map_or(event.context, |&(_, begin, _)| trace.event(begin).context);
             let around = calls.around(event.thread, event.context, begun);
             let Some(access) = event.access().filter(|access| shared.contains(&access.address)) else { continue };
@@ -202,7 +202,7 @@ impl Units {
                     }
                 };
                 let (read, wrote) = (all[at].read.is_some(), all[at].write.is_some());
-                is_kept |= all[at].add(event, index);
+                is_kept |= all[at].add(&event, index);
                 readers.extend((!read && all[at].read.is_some()).then_some(at as u16));
                 writers.extend((!wrote && all[at].write.is_some()).then_some(at as u16));
             }

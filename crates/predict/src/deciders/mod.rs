@@ -72,7 +72,7 @@ impl<'a, 't> Question<'a, 't> {
     /// The recorded order of what is below the cut, with fewer context switches.
     pub fn regroup(&self, cut: &Cut) -> Option<Vec<EventIndex>> {
         let trace_order = self.trace_order.get_or_init(|| {
-            let whole = self.index.threads.iter().map(|events| events.len() as u32).collect();
+            let whole = self.index.threads.counts().collect();
             Order::of(self.index, self.memory, &whole, self.index.trace.indices())
         });
         regroup(self.index, cut, &[&self.index.instances, trace_order])
@@ -95,7 +95,7 @@ pub trait Decider: Sync {
 
 /// Whether a decider can be asked about these goals.
 pub fn can_decide(decider: &dyn Decider, question: &Question<'_, '_>, goals: &[EventIndex]) -> bool {
-    let is_wait = |&goal: &EventIndex| matches!(question.index.trace.event(goal).kind, EventKind::WaitEnd { .. });
+    let is_wait = |&goal: &EventIndex| matches!(question.index.trace.kind(goal), EventKind::WaitEnd { .. });
     decider.knows_waits() || !goals.iter().any(is_wait)
 }
 
@@ -105,11 +105,11 @@ pub fn begins_waits(question: &Question<'_, '_>, goals: &[EventIndex], order: &[
     let index = question.index;
     let place = |event: EventIndex| order.iter().position(|&one| one == event);
     goals.iter().all(|&goal| {
-        let EventKind::WaitEnd { woken_by: Some(signal), .. } = index.trace.event(goal).kind else { return true };
+        let EventKind::WaitEnd { woken_by: Some(signal), .. } = index.trace.kind(goal) else { return true };
         let (thread, at) = index.place(goal);
-        let before = &index.threads[thread as usize][..at as usize];
-        let begins = |event: &&EventIndex| matches!(index.trace.event(**event).kind, EventKind::WaitBegin { .. });
-        let begin = before.iter().rev().find(begins).and_then(|&begin| place(begin));
+        let mut before = index.threads.range(thread as usize, 0..at).rev();
+        let begins = |event: &EventIndex| matches!(index.trace.kind(*event), EventKind::WaitBegin { .. });
+        let begin = before.find(begins).and_then(place);
         begin.zip(place(signal)).is_some_and(|(begin, signal)| begin < signal)
     })
 }

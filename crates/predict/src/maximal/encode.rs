@@ -152,7 +152,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
                 needed[parent as usize].insert(fork);
             }
             if let Some(at) = self.goals[thread] {
-                for (on, position) in index.kept_at(index.threads[thread][at as usize]) {
+                for (on, position) in index.kept_at(index.threads.at(thread, at)) {
                     needed[on as usize].insert(position);
                 }
             }
@@ -160,7 +160,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         for (thread, (&begin, &end)) in self.part.prefix.iter().zip(&self.part.cut).enumerate() {
             let mut steps = index.steps[thread].iter().skip_while(|step| step.at < begin).peekable();
             for at in begin..end {
-                let event = index.threads[thread][at as usize];
+                let event = index.threads.at(thread, at);
                 let step = steps.next_if(|step| step.at == at);
                 if step.is_some() || self.facts.is_shared(event) || needed[thread].contains(&at) || at + 1 == end {
                     all.push((event, thread as u32, at, step.map_or(Effect::None, |step| step.effect)));
@@ -300,7 +300,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             for read in self.facts.reads(step.event) {
                 touched.entry(read.granule).or_default().push(read.bytes);
             }
-            for &(granule, bytes) in self.facts.writes(step.event) {
+            for (granule, bytes) in self.facts.writes(step.event) {
                 touched.entry(granule).or_default().push(bytes);
             }
         }
@@ -323,7 +323,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
         let mut writers: Vec<Vec<Number>> = vec![Vec::new(); self.cells];
         for number in 0..self.steps.len() {
             for (granule, bytes) in self.facts.writes(self.steps[number].event) {
-                for &(cell, _) in cells[granule].iter().filter(|(_, piece)| piece & bytes != 0) {
+                for &(cell, _) in cells[&granule].iter().filter(|(_, piece)| piece & bytes != 0) {
                     writers[cell].push(number);
                     self.steps[number].writes.push(cell);
                 }
@@ -334,7 +334,7 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             for read in self.facts.reads(self.steps[number].event) {
                 for &(cell, piece) in cells[&read.granule].iter().filter(|(_, piece)| piece & read.bytes != 0) {
                     let first = before[&read.granule][piece.trailing_zeros() as usize];
-                    let found = self.choices(number, (read, piece), (first, &writers[cell]));
+                    let found = self.choices(number, (&read, piece), (first, &writers[cell]));
                     choices += found.len().saturating_sub(1);
                     if choices > MATCHES {
                         return Err(TooLarge);

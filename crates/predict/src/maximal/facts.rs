@@ -3,7 +3,7 @@
 use super::Values;
 use super::values::Source;
 use crate::index::Index;
-use rashomon_event::{Access, Address, Deadline, EventIndex, EventKind, ReadUse, SiteId};
+use rashomon_event::{Access, Address, Deadline, EventIndex, EventKind, EventSet, ReadUse, SiteId};
 use rashomon_order::{SharedMemory, initial_counts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -37,10 +37,29 @@ pub struct Semaphore {
 pub struct Granule {
     /// Address of its first byte.
     address: u64,
-    /// In the order of the trace.
-    pub writes: Vec<Write>,
+    /// The events that write it, by the bytes that they write; those of the same bytes in the order of the trace.
+    writes: Vec<(Bytes, Vec<EventIndex>)>,
     /// Per byte, its value before the trace, where known.
     initial: [Option<u8>; 8],
+}
+
+impl Granule {
+    /// Who writes it.
+    pub fn writes(&self) -> impl Iterator<Item = Write> + '_ {
+        self.writes.iter().flat_map(|&(bytes, ref events)| events.iter().map(move |&event| Write { event, bytes }))
+    }
+
+    /// How many write it.
+    pub fn count(&self) -> usize {
+        self.writes.iter().map(|(_, events)| events.len()).sum()
+    }
+
+    fn is_written(&mut self, event: EventIndex, bytes: Bytes) {
+        match self.writes.iter_mut().find(|(known, _)| *known == bytes) {
+            Some((_, events)) => events.push(event),
+            None => self.writes.push((bytes, vec![event])),
+        }
+    }
 }
 
 pub struct Facts<'a, 't> {
@@ -50,18 +69,12 @@ pub struct Facts<'a, 't> {
     /// What the trace says of uses of reads counts.
     heeds_uses: bool,
     pub granules: Vec<Granule>,
-    /// By event, its number among those that touch shared memory, or [`NONE`].
-    numbers: Vec<u32>,
-    /// By that number, where its reads and its writes begin; and where the last ones end.
-    begins: Vec<(u32, u32)>,
-    reads: Vec<Read>,
-    writes: Vec<(u32, Bytes)>,
-    /// By thread, the positions of its events of which a slice has to know more than the order.
-    pub told: Vec<Vec<u32>>,
+    /// The events that touch shared memory.
+    sharing: EventSet,
+    /// The events of which a slice has to know more than the order.
+    telling: EventSet,
     pub semaphores: BTreeMap<Address, Semaphore>,
 }
-
-const NONE: u32 = u32::MAX;
 
 pub fn each(bytes: Bytes) -> impl Iterator<Item = usize> {
     (0..8).filter(move |byte| bytes >> byte & 1 == 1)
@@ -99,11 +112,8 @@ impl<'a, 't> Facts<'a, 't> {
             values,
             heeds_uses: false,
             granules: vec![Granule::default(); memory.len()],
-            numbers: vec![NONE; index.trace.events.len()],
-            begins: Vec::new(),
-            reads: Vec::new(),
-            writes: Vec::new(),
-            told: vec![Vec::new(); index.threads.len()],
+            sharing: EventSet::with_room(index.trace.events.len()),
+            telling: EventSet::with_room(index.trace.events.len()),
             semaphores: BTreeMap::new(),
         };
         for (address, initial) in initial_counts(index.trace) {
@@ -114,15 +124,13 @@ impl<'a, 't> Facts<'a, 't> {
         for event in events.by_ref() {
             facts.event(event, &mut last);
         }
-        facts.begins.push((facts.reads.len() as u32, facts.writes.len() as u32));
         (!events.was_cut()).then_some(facts)
     }
 
     fn event(&mut self, event: EventIndex, last: &mut [[Option<EventIndex>; 8]]) {
         let trace = self.index.trace;
-        let begin = (self.reads.len() as u32, self.writes.len() as u32);
         let mut told = trace.use_of(event).is_some();
-        match trace.event(event).kind {
+        match trace.kind(event) {
             EventKind::Post { semaphore } => self.semaphores.entry(semaphore).or_default().posts.push(event),
             EventKind::Take { semaphore } => {
                 self.semaphores.entry(semaphore).or_default().takes.push(event);
@@ -130,47 +138,38 @@ impl<'a, 't> Facts<'a, 't> {
             }
             _ => {}
         }
-        if let Some(access) = trace.event(event).access() {
-            self.access(event, &access, last);
-        }
-        if begin != (self.reads.len() as u32, self.writes.len() as u32) {
-            self.numbers[event.index()] = self.begins.len() as u32;
-            self.begins.push(begin);
+        if let Some(access) = trace.access(event)
+            && self.access(event, &access, last)
+        {
+            self.sharing.insert(event);
             told = true;
         }
         if told {
-            let (thread, at) = self.index.place(event);
-            self.told[thread as usize].push(at);
+            self.telling.insert(event);
         }
     }
 
-    fn access(&mut self, event: EventIndex, access: &Access, last: &mut [[Option<EventIndex>; 8]]) {
+    /// Whether it touches shared memory.
+    fn access(&mut self, event: EventIndex, access: &Access, last: &mut [[Option<EventIndex>; 8]]) -> bool {
         let trace = self.index.trace;
+        let mut is_sharing = false;
         for (address, granule, bytes) in self.memory.placed_granules(access) {
             self.granules[granule].address = address;
+            is_sharing = true;
             if access.class.reads() {
-                let mut left = bytes;
-                while left != 0 {
-                    let writer = last[granule][left.trailing_zeros() as usize];
-                    let same = each(left).filter(|&byte| last[granule][byte] == writer).fold(0, |mask, byte| mask | 1 << byte);
-                    left &= !same;
-                    self.reads.push(Read { granule: granule as u32, bytes: same, writer });
-                    if writer.is_none() {
-                        for byte in each(same) {
-                            let value = self.values.and_then(|values| values.initial(trace, event, address + byte as u64));
-                            let initial = &mut self.granules[granule].initial[byte];
-                            *initial = initial.or(value);
-                        }
-                    }
+                for byte in each(bytes).filter(|&byte| last[granule][byte].is_none()) {
+                    let value = self.values.and_then(|values| values.initial(trace, event, address + byte as u64));
+                    let initial = &mut self.granules[granule].initial[byte];
+                    *initial = initial.or(value);
                 }
             }
             if access.class.writes() {
                 self.found(event, granule, bytes, &last[granule]);
-                self.granules[granule].writes.push(Write { event, bytes });
-                self.writes.push((granule as u32, bytes));
+                self.granules[granule].is_written(event, bytes);
                 each(bytes).for_each(|byte| last[granule][byte] = Some(event));
             }
         }
+        is_sharing
     }
 
     /// What a write found that nobody had written before.
@@ -183,40 +182,51 @@ impl<'a, 't> Facts<'a, 't> {
         }
     }
 
-    /// Where the reads and the writes of an event begin and end.
-    fn spans(&self, event: EventIndex) -> Option<[Range<usize>; 2]> {
-        let number = self.numbers[event.index()];
-        let [begin, end] = *self.begins.get(number as usize..)?.first_chunk()?;
-        Some([begin.0 as usize..end.0 as usize, begin.1 as usize..end.1 as usize])
-    }
-
-    /// What an event reads of shared memory.
-    pub fn reads(&self, event: EventIndex) -> &[Read] {
-        self.spans(event).map_or(&[], |[reads, _]| &self.reads[reads])
+    /// What an event reads of shared memory: of each granule, the bytes with one writer together.
+    pub fn reads(&self, event: EventIndex) -> impl Iterator<Item = Read> + use<'_, 'a, 't> {
+        let access = self.access_of(event).filter(|access| access.class.reads());
+        let granules = access.into_iter().flat_map(|access| self.memory.granules(&access).collect::<Vec<_>>());
+        granules.flat_map(move |(granule, bytes)| {
+            let writers = self.writers_before(granule as u32, event);
+            let mut left = bytes;
+            std::iter::from_fn(move || {
+                let writer = writers[each(left).next()?];
+                let same = each(left).filter(|&byte| writers[byte] == writer).fold(0, |mask, byte| mask | 1 << byte);
+                left &= !same;
+                Some(Read { granule: granule as u32, bytes: same, writer })
+            })
+        })
     }
 
     /// The granules and bytes that it writes there.
-    pub fn writes(&self, event: EventIndex) -> &[(u32, Bytes)] {
-        self.spans(event).map_or(&[], |[_, writes]| &self.writes[writes])
+    pub fn writes(&self, event: EventIndex) -> impl Iterator<Item = (u32, Bytes)> + use<'_, 'a, 't> {
+        let access = self.access_of(event).filter(|access| access.class.writes());
+        let granules = access.into_iter().flat_map(|access| self.memory.granules(&access).collect::<Vec<_>>());
+        granules.map(|(granule, bytes)| (granule as u32, bytes))
+    }
+
+    fn access_of(&self, event: EventIndex) -> Option<Access> {
+        self.index.trace.access(event).filter(|_| self.is_shared(event))
+    }
+
+    /// The events of a thread of which a slice has to know more than the order, by their positions.
+    pub fn telling(&self, thread: usize, range: Range<u32>) -> impl Iterator<Item = EventIndex> + use<'_, 'a, 't> {
+        self.index.threads.stretches(thread, range).flat_map(|stretch| self.telling.within(stretch))
     }
 
     /// Who wrote the bytes of a granule last before an event.
     pub fn writers_before(&self, granule: u32, event: EventIndex) -> [Option<EventIndex>; 8] {
-        let writes = &self.granules[granule as usize].writes;
-        let before = &writes[..writes.partition_point(|write| write.event < event)];
-        let (mut writers, mut left) = ([None; 8], Bytes::MAX);
-        for write in before.iter().rev() {
-            each(write.bytes & left).for_each(|byte| writers[byte] = Some(write.event));
-            left &= !write.bytes;
-            if left == 0 {
-                break;
-            }
+        let mut writers = [None; 8];
+        for (bytes, events) in &self.granules[granule as usize].writes {
+            let before = events.partition_point(|write| *write < event);
+            let last = before.checked_sub(1).map(|last| events[last]);
+            each(*bytes).for_each(|byte| writers[byte] = writers[byte].max(last));
         }
         writers
     }
 
     pub fn is_shared(&self, event: EventIndex) -> bool {
-        self.numbers[event.index()] != NONE
+        self.sharing.contains(event)
     }
 
     /// Whether a read sees what it saw if it sees these of its bytes from `writer`.
@@ -247,8 +257,8 @@ impl<'a, 't> Facts<'a, 't> {
     /// Where these granules are read and written.
     pub fn sites_of(&self, granules: &BTreeSet<u32>) -> BTreeSet<SiteId> {
         let reads =
-            self.index.trace.indices().filter(|&event| self.reads(event).iter().any(|read| granules.contains(&read.granule)));
-        let writes = granules.iter().flat_map(|&granule| &self.granules[granule as usize].writes);
+            self.index.trace.indices().filter(|&event| self.reads(event).any(|read| granules.contains(&read.granule)));
+        let writes = granules.iter().flat_map(|&granule| self.granules[granule as usize].writes());
         let events = reads.chain(writes.map(|write| write.event));
         events.map(|event| self.index.trace.event(event).site).collect()
     }

@@ -185,13 +185,13 @@ pub fn window(facts: &Facts<'_, '_>, target: Target<'_>, events: usize) -> Optio
 /// Thread and position of what has to have run where a thread stands: its creation, and what it does last before.
 fn needed_by(index: &Index<'_>, stand: &Stand) -> impl Iterator<Item = (u32, u32)> {
     let thread = stand.thread.index();
-    let last = stand.counts(&index.threads[thread])[0].checked_sub(1).map(|last| (thread as u32, last as u32));
+    let last = index.threads.before(thread, stand.from).checked_sub(1).map(|last| (thread as u32, last));
     index.fork[thread].into_iter().chain(last).filter(|_| stand.has_begun())
 }
 
 /// How many events of its thread may have run.
 fn most_of(index: &Index<'_>, stand: &Stand) -> u32 {
-    stand.counts(&index.threads[stand.thread.index()])[1] as u32
+    index.threads.before(stand.thread.index(), stand.to)
 }
 
 /// Of each thread, the events that may be ordered anew: those from `prefix` to `cut`.
@@ -261,7 +261,7 @@ fn witness(encoding: &Encoding<'_, '_, '_>, target: Target<'_>, model: &Model) -
     let mut order: Vec<EventIndex> = index.trace.indices().take(encoding.part.from.index()).collect();
     let advance = |thread: u32, end: u32, cut: &mut Cut, order: &mut Vec<EventIndex>| {
         let start = std::mem::replace(&mut cut[thread as usize], end);
-        order.extend_from_slice(&index.threads[thread as usize][start as usize..end as usize]);
+        order.extend(index.threads.range(thread as usize, start..end));
     };
     for step in model.order.iter().map(|node| &encoding.steps[node.index()]).filter(|step| model.holds(step.runs)) {
         let (thread, at) = index.place(step.event);

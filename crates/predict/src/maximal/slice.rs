@@ -66,8 +66,8 @@ pub struct Most {
 /// `None`: the deadline has passed, or it would cost more.
 pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, bounds: Most, deadline: Deadline) -> Option<Slice> {
     let index = facts.index;
-    let threads = index.threads.len();
-    let most = index.threads.iter().map(|events| events.len() as u32).collect();
+    let threads = index.threads.threads();
+    let most = index.threads.counts().collect();
     let (choices, grown) = Default::default();
     let mut slice = Slice { cut: vec![0; threads], choices, has_uses: false, looks: 0, nodes: 0, most, grown };
     for &goal in target.goals {
@@ -100,16 +100,15 @@ pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, bounds: Most, deadline: 
         }
         while let Some(step) = index.steps[thread].get(steps[thread]).filter(|step| step.at < end) {
             steps[thread] += 1;
-            slice.nodes += usize::from(!facts.is_shared(index.threads[thread][step.at as usize]));
+            slice.nodes += usize::from(!facts.is_shared(index.threads.at(thread, step.at)));
             if let Effect::Acquire(number) = step.effect
                 && index.sections[number as usize].release != NEVER
             {
                 slice.need((thread as u32, index.sections[number as usize].release));
             }
         }
-        while let Some(&at) = facts.told[thread].get(told[thread]).filter(|&&at| at < end) {
-            told[thread] += 1;
-            event(facts, index.threads[thread][at as usize], &mut slice);
+        for next in facts.telling(thread, std::mem::replace(&mut told[thread], end)..end) {
+            event(facts, next, &mut slice);
             if watch.is_over() || slice.exceeds(bounds) {
                 return None;
             }
@@ -123,7 +122,7 @@ pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, bounds: Most, deadline: 
 
 fn event(facts: &Facts<'_, '_>, event: EventIndex, slice: &mut Slice) {
     let index = facts.index;
-    if let EventKind::Take { semaphore } = index.trace.event(event).kind
+    if let EventKind::Take { semaphore } = index.trace.kind(event)
         && let Some(semaphore) = facts.semaphores.get(&semaphore)
     {
         semaphore.posts.iter().for_each(|&post| slice.need(index.place(post)));
@@ -132,15 +131,15 @@ fn event(facts: &Facts<'_, '_>, event: EventIndex, slice: &mut Slice) {
     slice.nodes += usize::from(facts.is_shared(event));
     for read in facts.reads(event) {
         read.writer.into_iter().for_each(|writer| slice.need(index.place(writer)));
-        if facts.may_choose(event, read) {
-            slice.looks += facts.granules[read.granule as usize].writes.len();
+        if facts.may_choose(event, &read) {
+            slice.looks += facts.granules[read.granule as usize].count();
             let mut bytes = super::facts::each(read.bytes);
-            if read.writer.is_some() && bytes.any(|byte| facts.may_see(event, read, None, 1 << byte)) {
+            if read.writer.is_some() && bytes.any(|byte| facts.may_see(event, &read, None, 1 << byte)) {
                 slice.choices.insert(read.granule);
             }
-            for write in &facts.granules[read.granule as usize].writes {
+            for write in facts.granules[read.granule as usize].writes() {
                 let mut common = super::facts::each(read.bytes & write.bytes);
-                if write.event != event && common.any(|byte| facts.may_see(event, read, Some(write.event), 1 << byte)) {
+                if write.event != event && common.any(|byte| facts.may_see(event, &read, Some(write.event), 1 << byte)) {
                     if Some(write.event) != read.writer {
                         slice.choices.insert(read.granule);
                     }

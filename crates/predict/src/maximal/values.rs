@@ -46,7 +46,7 @@ impl Source<'_> {
         if let Self::Table(values) = self {
             return values.read(trace, event, address);
         }
-        match trace.event(event).kind {
+        match trace.kind(event) {
             EventKind::Atomic { op: AtomicOp::Load | AtomicOp::CasFailed, .. } => carried(trace, event, address),
             EventKind::Atomic { op: AtomicOp::Rmw, .. } => self.written(trace, writer?, address),
             EventKind::Access(access) => byte_of(trace.plain_value(event)?.read?, &access, address),
@@ -58,7 +58,7 @@ impl Source<'_> {
         if let Self::Table(values) = self {
             return values.written(trace, event, address);
         }
-        match trace.event(event).kind {
+        match trace.kind(event) {
             EventKind::Atomic { op: AtomicOp::Store | AtomicOp::Rmw, .. } => carried(trace, event, address),
             EventKind::Access(access) => byte_of(trace.plain_value(event)?.written?, &access, address),
             _ => None,
@@ -72,7 +72,7 @@ impl Source<'_> {
 
     /// What a plain access found in memory, where the trace says it.
     pub(super) fn found(self, trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
-        match (self, trace.event(event).kind) {
+        match (self, trace.kind(event)) {
             (Self::Trace | Self::Unknown, EventKind::Access(access)) => {
                 byte_of(trace.plain_value(event)?.read?, &access, address)
             }
@@ -107,12 +107,12 @@ impl Source<'_> {
 }
 
 fn ends(trace: &Trace, event: EventIndex) -> bool {
-    trace.event(event).access().is_some_and(|access| access.class == AccessClass::End)
+    trace.access(event).is_some_and(|access| access.class == AccessClass::End)
 }
 
 /// A byte of the value that an atomic event carries.
 fn carried(trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
-    let EventKind::Atomic { access, value, .. } = trace.event(event).kind else { return None };
+    let EventKind::Atomic { access, value, .. } = trace.kind(event) else { return None };
     if trace.atomic_values { byte_of(value, &access, address) } else { None }
 }
 
@@ -123,6 +123,6 @@ fn byte_of(value: u64, access: &Access, address: u64) -> Option<u8> {
 }
 
 fn byte(table: &FxHashMap<EventIndex, Vec<u8>>, trace: &Trace, event: EventIndex, address: u64) -> Option<u8> {
-    let offset = address.checked_sub(trace.event(event).access()?.address.0)?;
+    let offset = address.checked_sub(trace.access(event)?.address.0)?;
     table.get(&event)?.get(usize::try_from(offset).ok()?).copied()
 }

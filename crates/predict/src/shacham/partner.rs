@@ -74,7 +74,7 @@ impl AccessLocks {
         let mut of_event = Vec::with_capacity(trace.events.len());
         for (index, event) in trace.indices().zip(&trace.events) {
             of_event.push(sets.current(event.thread));
-            sets.step(index, event);
+            sets.step(index, &event);
         }
         Self { sets, of_event, fork_join: ForkJoin::of(trace) }
     }
@@ -96,7 +96,7 @@ fn may_race(trace: &Trace, locks: &AccessLocks, one: EventIndex, access: &Access
 /// `None`: the warning is spurious, as far as this execution tells (their Fig. 6).
 pub fn partner(trace: &Trace, locks: &AccessLocks, warning: &Warning) -> Option<Pair> {
     let at = warning.event;
-    let access = trace.event(at).access()?;
+    let access = trace.access(at)?;
     let fits = |index: &EventIndex| may_race(trace, locks, at, &access, *index);
     if let Some(a1) = (0..at.0).rev().map(EventIndex).find(fits) {
         return Some(Pair { a1, a2: at });

@@ -71,7 +71,7 @@ impl State<'_> {
         }
         if event.access().is_some_and(|access| access.class.writes()) {
             // [19]
-            for (word, bytes) in bytes_of(event) {
+            for (word, bytes) in bytes_of(&event) {
                 if let Some(missing) = self.missing.get_mut(&word) {
                     *missing &= !bytes;
                 }
@@ -85,7 +85,7 @@ impl State<'_> {
     fn leave_out(&mut self, index: EventIndex) {
         let event = self.trace.event(index);
         if event.access().is_some_and(|access| access.class.writes()) {
-            for (word, bytes) in bytes_of(event) {
+            for (word, bytes) in bytes_of(&event) {
                 *self.missing.entry(word).or_default() |= bytes;
             }
         }
@@ -158,7 +158,7 @@ pub fn prefix(trace: &Trace, pair: Pair, extend: bool) -> Prefix {
                 race = Some(index);
                 break;
             }
-            if state.gets_stuck(event) {
+            if state.gets_stuck(&event) {
                 state.stuck.insert(event.thread);
                 state.leave_out(index);
                 if state.stuck.len() == trace.threads.len() {

@@ -96,7 +96,7 @@ pub fn warnings(trace: &Trace, states: LocksetStates) -> Vec<Warning> {
                 }
             }
         }
-        sets.step(index, event);
+        sets.step(index, &event);
     }
     let mut of_site: BTreeMap<SiteId, usize> = BTreeMap::new();
     let mut found: Vec<Warning> = Vec::new();

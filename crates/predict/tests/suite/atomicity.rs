@@ -1,6 +1,6 @@
 //! Violations of the atomicity of one variable against their definition, and the orders that are to show them.
 
-use rashomon_event::{Address, AtomicOp, Deadline, EventIndex, EventKind, LockMode, Trace};
+use rashomon_event::{Address, AtomicOp, Deadline, EventIndex, EventKind, Events, LockMode, Trace};
 use rashomon_predict::Options;
 use rashomon_predict::atomicity::{Ended, Pattern, Prediction, Violation, observed, predict};
 use rashomon_testkit::{Features, Shape, describe, random};
@@ -11,7 +11,7 @@ fn guards(trace: &Trace, at: EventIndex) -> Vec<(Option<Address>, EventIndex)> {
     let thread = trace.event(at).thread;
     let mut held: Vec<(Option<Address>, EventIndex)> = Vec::new();
     for index in trace.indices().take(at.index()).filter(|index| trace.event(*index).thread == thread) {
-        match trace.event(index).kind {
+        match trace.kind(index) {
             EventKind::Acquire { lock, .. } | EventKind::WaitEnd { mutex: lock, .. } => held.push((Some(lock), index)),
             EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } => {
                 if let Some(last) = held.iter().rposition(|(other, _)| *other == Some(lock)) {
@@ -21,13 +21,13 @@ fn guards(trace: &Trace, at: EventIndex) -> Vec<(Option<Address>, EventIndex)> {
             _ => {}
         }
     }
-    let atomic = trace.event(at).access().is_some_and(|access| access.atomic);
+    let atomic = trace.access(at).is_some_and(|access| access.atomic);
     held.extend(atomic.then_some((None, at)));
     held
 }
 
 fn reads(trace: &Trace, at: EventIndex) -> bool {
-    match trace.event(at).kind {
+    match trace.kind(at) {
         EventKind::Access(access) => access.class.reads(),
         EventKind::Atomic { op, .. } => op != AtomicOp::Store,
         _ => false,
@@ -35,7 +35,7 @@ fn reads(trace: &Trace, at: EventIndex) -> bool {
 }
 
 fn writes(trace: &Trace, at: EventIndex) -> bool {
-    match trace.event(at).kind {
+    match trace.kind(at) {
         EventKind::Access(access) => access.class.writes(),
         EventKind::Atomic { op, .. } => matches!(op, AtomicOp::Store | AtomicOp::Rmw),
         _ => false,
@@ -49,7 +49,7 @@ type Unit = (EventIndex, Vec<EventIndex>);
 fn by_definition(trace: &Trace) -> BTreeSet<Violation> {
     let mut units: BTreeMap<(Address, Option<Address>, u32), Vec<Unit>> = BTreeMap::new();
     for at in trace.indices() {
-        let Some(access) = trace.event(at).access() else { continue };
+        let Some(access) = trace.access(at) else { continue };
         for (guard, begin) in guards(trace, at) {
             let all = units.entry((access.address, guard, trace.event(at).thread.0)).or_default();
             match all.last_mut().filter(|(other, _)| *other == begin) {
@@ -60,12 +60,12 @@ fn by_definition(trace: &Trace) -> BTreeSet<Violation> {
     }
     let first = |(_, events): &Unit, is: &dyn Fn(&Trace, EventIndex) -> bool| events.iter().copied().find(|at| is(trace, *at));
     let modifies = |(_, events): &Unit| {
-        events.iter().any(|at| matches!(trace.event(*at).kind, EventKind::Atomic { op: AtomicOp::Rmw | AtomicOp::CasFailed, .. }))
+        events.iter().any(|at| matches!(trace.kind(*at), EventKind::Atomic { op: AtomicOp::Rmw | AtomicOp::CasFailed, .. }))
     };
     let mut found = BTreeSet::new();
     for ((address, guard, thread), own) in &units {
         for pair in own.windows(2) {
-            if matches!(trace.event(pair[1].0).kind, EventKind::WaitEnd { .. }) {
+            if matches!(trace.kind(pair[1].0), EventKind::WaitEnd { .. }) {
                 continue;
             }
             let (read, wrote) = (first(&pair[0], &reads), first(&pair[0], &writes));
@@ -123,7 +123,7 @@ fn views_by_definition(trace: &Trace, units: &BTreeMap<(Address, Option<Address>
                 let own =
                     sections.iter().filter(|section| section.0 == other && section.2.keys().any(|key| view.contains_key(key)));
                 for pair in own.collect::<Vec<&Section>>().windows(2) {
-                    if matches!(trace.event(pair[1].1).kind, EventKind::WaitEnd { .. }) {
+                    if matches!(trace.kind(pair[1].1), EventKind::WaitEnd { .. }) {
                         continue;
                     }
                     let conflict = |mine: &Section, not: &Section| {
@@ -157,7 +157,7 @@ fn apart_by_definition(trace: &Trace, sections: &[Section]) -> BTreeSet<Violatio
     let pairs = |thread: u32| {
         let own: Vec<&Section> = sections.iter().filter(|section| section.0 == thread).collect();
         let pairs: Vec<[&Section; 2]> = own.windows(2).map(|pair| [pair[0], pair[1]]).collect();
-        pairs.into_iter().filter(|pair| !matches!(trace.event(pair[1].1).kind, EventKind::WaitEnd { .. }))
+        pairs.into_iter().filter(|pair| !matches!(trace.kind(pair[1].1), EventKind::WaitEnd { .. }))
     };
     let is_apart = |pair: &[&Section; 2], one: &Address, other: &Address| {
         let touches = |section: &Section| [section.2.contains_key(one), section.2.contains_key(other)];
@@ -208,9 +208,9 @@ fn reordered(trace: &Trace, order: &[EventIndex]) -> Option<(Trace, BTreeMap<Eve
     let mut holders: BTreeMap<Address, Vec<(u32, LockMode)>> = BTreeMap::new();
     let mut places = vec![0; trace.threads.len()];
     let mut map = BTreeMap::new();
-    let mut events = Vec::new();
+    let mut events = Events::new();
     for &index in order {
-        let event = *trace.event(index);
+        let event = trace.event(index);
         let thread = event.thread.0;
         // Program order, without gaps.
         let own: Vec<EventIndex> = trace.indices().filter(|other| trace.event(*other).thread == event.thread).collect();

@@ -89,7 +89,7 @@ fn check(trace: &Trace, bytewise: bool, tally: &mut Tally) {
     let graph = LockGraph::new(trace);
     // Of those with a condition wait only the sync-preserving ones are decided.
     let condition =
-        |cycle: &Vec<EventIndex>| cycle.iter().any(|&event| matches!(trace.event(event).kind, EventKind::WaitEnd { .. }));
+        |cycle: &Vec<EventIndex>| cycle.iter().any(|&event| matches!(trace.kind(event), EventKind::WaitEnd { .. }));
     let mut expected = causal.deadlocks;
     expected.retain(|cycle| !condition(cycle));
     for pattern in graph.patterns(5, usize::MAX) {
@@ -160,9 +160,9 @@ fn every_pair_of_sites_with_a_sync_preserving_race_is_found() {
         let features = if seed % 2 == 0 { Features::default() } else { Features { semaphores: false, ..Features::ALL } };
         let shape = Shape { threads: 2 + (seed % 2) as u32, events: 16, variables: 1, locks: 1 + seed % 2, features };
         let mut trace = random(seed, shape);
-        for (index, event) in trace.events.iter_mut().enumerate() {
+        trace.events.change(|index, event| {
             event.site = SiteId(index as u32 % 2);
-        }
+        });
         let memory = SharedMemory::new(&trace);
         let index = Index::new(&trace, &memory);
         let races = walk::races(&Closures::new(&index), &memory, &BTreeSet::new(), usize::MAX, rashomon_event::Deadline::NEVER);

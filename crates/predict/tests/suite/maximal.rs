@@ -59,7 +59,7 @@ fn pairs(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
 /// Two accesses of one thread, and one of another thread in the middle that conflicts with both.
 fn triples(trace: &Trace) -> Vec<[EventIndex; 3]> {
     let conflict = |one: EventIndex, other: EventIndex| {
-        let accesses = trace.event(one).access().zip(trace.event(other).access());
+        let accesses = trace.access(one).zip(trace.access(other));
         trace.event(one).thread != trace.event(other).thread && accesses.is_some_and(|(one, other)| one.conflicts(&other))
     };
     let mut triples = Vec::new();
@@ -153,7 +153,7 @@ fn check(trace: &Trace, bytes: Option<&Contents>, tally: &mut Tally) {
     }
     let graph = LockGraph::new(trace);
     let condition =
-        |cycle: &Vec<EventIndex>| cycle.iter().any(|&event| matches!(trace.event(event).kind, EventKind::WaitEnd { .. }));
+        |cycle: &Vec<EventIndex>| cycle.iter().any(|&event| matches!(trace.kind(event), EventKind::WaitEnd { .. }));
     let mut deadlocks = expected.deadlocks;
     deadlocks.retain(|cycle| !condition(cycle));
     for pattern in graph.patterns(5, usize::MAX) {
@@ -347,7 +347,7 @@ fn locks_that_libraries_take() {
         for index in whole.indices() {
             let (EventKind::Acquire { lock, .. } | EventKind::Release { lock, .. }) = whole.event(index).kind else { continue };
             let thread = whole.event(index).thread;
-            trace.events[index.index()].kind = EventKind::Other(OtherOp::CallsUnseen);
+            trace.events.set_kind(index.index(), EventKind::Other(OtherOp::CallsUnseen));
             let reach = vec![(lock, 8)];
             let (begin, end, threads) = (index, Some(index), Vec::new());
             trace.gaps.push(Gap { thread, begin, end, module: None, function: None, reach, threads });

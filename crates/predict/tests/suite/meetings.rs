@@ -30,7 +30,7 @@ fn meetings(trace: &Trace, rng: &mut SplitMix) -> Vec<(EventIndex, Vec<Stand>)> 
         (next, stands)
     };
     // That the end of a wait is next asks for the signal, too.
-    let is_wait = |next: EventIndex| matches!(trace.event(next).kind, EventKind::WaitEnd { .. });
+    let is_wait = |next: EventIndex| matches!(trace.kind(next), EventKind::WaitEnd { .. });
     (0..40).map(meeting).filter(|(next, _)| !is_wait(*next)).collect()
 }
 

@@ -23,7 +23,7 @@ fn conflicting_pairs(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
     for b in trace.indices() {
         for a in trace.indices().take(b.index()) {
             if trace.event(a).thread != trace.event(b).thread
-                && let (Some(one), Some(other)) = (trace.event(a).access(), trace.event(b).access())
+                && let (Some(one), Some(other)) = (trace.access(a), trace.access(b))
                 && one.conflicts(&other)
             {
                 pairs.push((a, b));
@@ -82,7 +82,7 @@ fn sound(trace: &Trace, predictions: &Predictions, tally: &mut Tally) {
         if let CandidateKind::Deadlock { waits, locks } = &witness.candidate {
             tally.deadlocks += 1;
             tally.conditions +=
-                usize::from(waits.iter().any(|&wait| matches!(trace.event(wait).kind, EventKind::WaitEnd { .. })));
+                usize::from(waits.iter().any(|&wait| matches!(trace.kind(wait), EventKind::WaitEnd { .. })));
             tally.across += usize::from(locks.contains(&None));
         }
     }
@@ -127,7 +127,7 @@ fn optimistic_completeness(trace: &Trace, predictions: &Predictions, tally: &mut
     let expected = reachable(trace, Rules::SYNCHRONISATION);
     let found = deadlocks(predictions, WitnessLevel::Synchronisation);
     // Of those with a condition wait only the sync-preserving ones are looked for.
-    let condition = |event: &EventIndex| matches!(trace.event(*event).kind, EventKind::WaitEnd { .. });
+    let condition = |event: &EventIndex| matches!(trace.kind(*event), EventKind::WaitEnd { .. });
     for cycle in expected.deadlocks.iter().filter(|cycle| !cycle.iter().any(condition)).cloned().map(sorted) {
         tally.reachable += 1;
         tally.missed += usize::from(!found.contains(&cycle));

@@ -14,7 +14,7 @@ use rashomon_witness::check;
 
 /// Whether another thread touches each byte of an access.
 fn is_shared(trace: &Trace, event: EventIndex) -> bool {
-    let Some(access) = trace.event(event).access() else { return false };
+    let Some(access) = trace.access(event) else { return false };
     let others = trace.events.iter().filter(|other| other.thread != trace.event(event).thread);
     let others: Vec<_> = others.filter_map(|other| other.access()).collect();
     let bytes = |access: &rashomon_event::Access| access.address.0..access.address.0 + u64::from(access.size);
@@ -34,7 +34,7 @@ fn uses_of(trace: &Trace, seed: u64) -> Vec<ReadUse> {
             trace.indices().filter(|&other| other > read && trace.event(other).thread == event.thread).collect();
         let first = later.get(lots.below(later.len() as u64 + 2) as usize).copied();
         let writes = |other: &EventIndex| {
-            trace.event(*other).access().is_some_and(|access| access.class.writes()) && is_shared(trace, *other)
+            trace.access(*other).is_some_and(|access| access.class.writes()) && is_shared(trace, *other)
         };
         let before = |other: &EventIndex| first.is_none_or(|first| *other < first);
         let written = later.iter().copied().filter(|other| writes(other) && before(other) && lots.below(2) == 0).collect();
@@ -53,14 +53,14 @@ fn values_of(trace: &Trace, contents: &Contents) -> Vec<PlainValue> {
     };
     let value =
         |event| PlainValue { event, read: number(contents.read.get(&event)), written: number(contents.written.get(&event)) };
-    let told = trace.indices().filter(|&event| matches!(trace.event(event).kind, EventKind::Access(_)));
+    let told = trace.indices().filter(|&event| matches!(trace.kind(event), EventKind::Access(_)));
     told.map(value).filter(|value| value.read.is_some() || value.written.is_some()).collect()
 }
 
 /// Conflicting accesses of different threads.
 fn pairs(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
     let conflict = |one: EventIndex, other: EventIndex| {
-        let accesses = trace.event(one).access().zip(trace.event(other).access());
+        let accesses = trace.access(one).zip(trace.access(other));
         trace.event(one).thread != trace.event(other).thread && accesses.is_some_and(|(one, other)| one.conflicts(&other))
     };
     let earlier = |second: EventIndex| trace.indices().take(second.index()).map(move |first| (first, second));

@@ -19,7 +19,7 @@ fn mostly_atomic(mut trace: Trace, seed: u64, values: u64) -> Option<(Trace, Con
     let mut lots = SplitMix(seed);
     let mut known: BTreeSet<u64> = BTreeSet::new();
     for index in trace.indices() {
-        let Some(access) = trace.event(index).access() else { continue };
+        let Some(access) = trace.access(index) else { continue };
         let bytes = access.address.0..access.address.0 + u64::from(access.size);
         let op = match access.class {
             AccessClass::Read => AtomicOp::Load,
@@ -46,8 +46,8 @@ fn mostly_atomic(mut trace: Trace, seed: u64, values: u64) -> Option<(Trace, Con
             known.extend(bytes);
         }
         let access = Access { atomic: true, ..access };
-        trace.events[index.index()].kind =
-            EventKind::Atomic { access, op, order: MemoryOrder::Relaxed, value: u64::from_le_bytes(value) };
+        let (order, value) = (MemoryOrder::Relaxed, u64::from_le_bytes(value));
+        trace.events.set_kind(index.index(), EventKind::Atomic { access, op, order, value });
     }
     trace.atomic_values = true;
     Some((trace, contents))
@@ -63,7 +63,7 @@ fn traces(values: impl Fn(u64) -> u64) -> impl Iterator<Item = (Trace, Contents)
 /// Conflicting accesses of different threads.
 fn pairs(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
     let conflict = |one: EventIndex, other: EventIndex| {
-        let accesses = trace.event(one).access().zip(trace.event(other).access());
+        let accesses = trace.access(one).zip(trace.access(other));
         trace.event(one).thread != trace.event(other).thread && accesses.is_some_and(|(one, other)| one.conflicts(&other))
     };
     let earlier = |second: EventIndex| trace.indices().take(second.index()).map(move |first| (first, second));

@@ -184,7 +184,7 @@ impl Builder<'_> {
                 if let Some(name) = self.names.of(self.trace, &self.facts, index) {
                     segment.clear();
                     events.push(self.event(name));
-                } else if let (Some(access), About::Race(object)) = (self.trace.event(index).access(), about)
+                } else if let (Some(access), About::Race(object)) = (self.trace.access(index), about)
                     && self.objects.touched(&access).any(|touched| touched == object)
                 {
                     let name = self.names.access(thread, object, &access);

@@ -33,7 +33,7 @@ impl Builder<'_> {
             all.push(self.semaphore(&format!("{name}{suffix}"), &events, (initial, posts), done));
         }
         for wait in self.facts.waits.clone() {
-            if matches!(self.trace.event(wait.signal).kind, EventKind::Signal { .. }) {
+            if matches!(self.trace.kind(wait.signal), EventKind::Signal { .. }) {
                 all.extend(self.signal(wait, done));
             }
         }
@@ -104,7 +104,7 @@ impl Builder<'_> {
     fn creation(&mut self, all: &mut Vec<(TermId, Alphabet)>, done: Event, suffix: &str) {
         let mut joins: BTreeMap<usize, BTreeSet<Event>> = BTreeMap::new();
         for index in self.trace.indices() {
-            if let EventKind::Join { child, .. } = self.trace.event(index).kind
+            if let EventKind::Join { child, .. } = self.trace.kind(index)
                 && self.names.is_joined(child.index())
             {
                 let event = self.known(index);
@@ -198,7 +198,7 @@ impl Builder<'_> {
     fn semaphores(&mut self) -> BTreeMap<String, (Uses, u32, u32)> {
         let mut semaphores: BTreeMap<Address, (Uses, u32, u32)> = BTreeMap::new();
         for index in self.trace.indices() {
-            let (semaphore, takes) = match self.trace.event(index).kind {
+            let (semaphore, takes) = match self.trace.kind(index) {
                 EventKind::Post { semaphore } => (semaphore, false),
                 EventKind::Take { semaphore } => (semaphore, true),
                 _ => continue,

@@ -65,15 +65,15 @@ fn streams_are_merged_by_sequence_number() {
     assert_eq!(trace.mode, Mode::Serial);
     let order: Vec<(u32, u32)> = trace.events.iter().map(|event| (event.thread.0, event.ordinal)).collect();
     assert_eq!(order, [(0, 0), (0, 1), (1, 0), (1, 1), (1, 1), (0, 2), (1, 2), (1, 2), (1, 3), (0, 2), (0, 3)]);
-    assert_eq!(trace.events[1].kind, EventKind::Fork { child: ThreadId(1) });
+    assert_eq!(trace.events.at(1).kind, EventKind::Fork { child: ThreadId(1) });
     let lock = Address(MAIN + 0x5000);
-    assert_eq!(trace.events[4].kind, EventKind::Acquire { lock, mode: LockMode::Exclusive, may_wait: true });
-    let access = trace.events[6].access().expect("an access");
+    assert_eq!(trace.events.at(4).kind, EventKind::Acquire { lock, mode: LockMode::Exclusive, may_wait: true });
+    let access = trace.events.at(6).access().expect("an access");
     assert_eq!(
         (access.address, access.size, access.class, access.atomic),
         (Address(MAIN + 0x4002), 2, AccessClass::ReadWrite, false)
     );
-    assert_eq!(trace.site(trace.events[6].site).offset, 0x108);
+    assert_eq!(trace.site(trace.events.at(6).site).offset, 0x108);
     assert_eq!(trace.threads[1].path, ThreadPath(vec![0]));
     assert_eq!(trace.threads[1].parent, Some(ThreadId(0)));
     let stack = &trace.objects[trace.threads[1].stack.expect("a stack").index()];
@@ -200,7 +200,7 @@ fn reused_heap_addresses_are_different_objects() {
         let ObjectKind::Heap { thread: ThreadId(0), ordinal: found, .. } = object.kind else { panic!("{:?}", object.kind) };
         assert_eq!((found as usize, address.0 - object.base.0, object.size, object.machine_base), (ordinal, 8, 32, heap));
         let born = object.born.expect("a birth");
-        assert_eq!(loaded.trace.event(born).kind, EventKind::Other(OtherOp::Allocates));
+        assert_eq!(loaded.trace.kind(born), EventKind::Other(OtherOp::Allocates));
         assert_eq!(object.base.0 % 16, 0);
     }
 }
@@ -313,7 +313,7 @@ fn goals_and_blocked_threads_are_kept() {
     );
     let blocked = loaded.blocked[0];
     assert_eq!((blocked.thread, blocked.op, blocked.holder), (ThreadId(1), Some(Op::Lock), Some(ThreadId(0))));
-    assert_eq!(loaded.trace.event(blocked.event).kind, EventKind::Blocked { on: Address(MAIN + 0x5000) });
+    assert_eq!(loaded.trace.kind(blocked.event), EventKind::Blocked { on: Address(MAIN + 0x5000) });
 }
 
 #[test]

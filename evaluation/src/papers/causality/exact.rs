@@ -181,7 +181,7 @@ pub fn pairs(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
 }
 
 fn conflict(trace: &Trace, one: EventIndex, other: EventIndex) -> bool {
-    let accesses = trace.event(one).access().zip(trace.event(other).access());
+    let accesses = trace.access(one).zip(trace.access(other));
     trace.event(one).thread != trace.event(other).thread && accesses.is_some_and(|(one, other)| one.conflicts(&other))
 }
 
@@ -291,7 +291,7 @@ fn ask(trace: &Trace, contents: Option<&Contents>, tally: &mut Tally) {
 /// a condition apart, which the decider does not take up.
 fn cycles(asked: &Asked<'_, '_>, mut expected: BTreeSet<Vec<EventIndex>>, tally: &mut Tally) {
     let trace = asked.trace;
-    let is_wake_up = |event: &EventIndex| matches!(trace.event(*event).kind, EventKind::WaitEnd { .. });
+    let is_wake_up = |event: &EventIndex| matches!(trace.kind(*event), EventKind::WaitEnd { .. });
     expected.retain(|cycle| !cycle.iter().any(is_wake_up));
     let graph = LockGraph::new(trace);
     for pattern in graph.patterns(5, usize::MAX) {

@@ -18,7 +18,7 @@ const MOST: usize = 12;
 /// Uses, and where others stand: right at an edge, or behind one and not yet where the object is made anew.
 fn meetings(trace: &Trace, rng: &mut SplitMix) -> Vec<(EventIndex, Vec<Stand>)> {
     let is_use = |event: &EventIndex| {
-        let kind = trace.event(*event).kind;
+        let kind = trace.kind(*event);
         used_by(&kind).is_some() || matches!(kind, EventKind::Release { .. })
     };
     let uses: Vec<EventIndex> = trace.indices().filter(is_use).collect();

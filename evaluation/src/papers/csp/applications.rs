@@ -278,7 +278,7 @@ impl Row {
 fn accesses(trace: &Trace, model: &Model<'_>, objects: &Objects) -> usize {
     let mut kept = HashSet::new();
     for event in trace.indices() {
-        if let Some(access) = trace.event(event).access()
+        if let Some(access) = trace.access(event)
             && objects.touched(&access).next().is_some()
         {
             let segment = (trace.event(event).thread, model.steps_before(event));

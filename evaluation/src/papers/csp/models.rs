@@ -45,7 +45,7 @@ pub struct Agreement {
 }
 
 fn conflicting(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
-    let access = |event: EventIndex| Some((trace.event(event).thread, trace.event(event).access()?));
+    let access = |event: EventIndex| Some((trace.event(event).thread, trace.access(event)?));
     let pairs = trace.indices().flat_map(|second| (0..second.0).map(move |first| (EventIndex(first), second)));
     let conflicts = |&(first, second): &(EventIndex, EventIndex)| match (access(first), access(second)) {
         (Some((one, first)), Some((other, second))) => one != other && first.conflicts(&second),

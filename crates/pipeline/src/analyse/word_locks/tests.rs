@@ -50,7 +50,7 @@ impl Made {
             _ => None,
         };
         let last = recognise_with(&mut trace, maker);
-        (trace.events[from..].iter().map(|event| event.kind).collect(), last, trace)
+        (trace.events.range(from..trace.events.len()).map(|event| event.kind).collect(), last, trace)
     }
     fn leaves_alone(self) {
         let before: Vec<_> = self.0.iter().map(|(_, kind, _)| *kind).collect();
