@@ -17,18 +17,17 @@ use crate::error::ConfirmError;
 use rashomon_abi::record::Op;
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
 use rashomon_event::{
-    AtomicOp, CandidateKind, CodePlace, Event, EventIndex, EventKind, Goal, Landmark, LockMode, ObjectKind, ObjectName, Place,
-    Position, Schedule, SiteId, ThreadId, Trace, Turn, Witness,
+    AtomicOp, CandidateKind, CodePlace, Event, EventIndex, EventKind, EventSet, Goal, Landmark, LockMode, ObjectKind, ObjectName,
+    Place, Position, Schedule, SiteId, ThreadId, Trace, Turn, Witness,
 };
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
-/// The trace with, for every event, the next event of the same thread.
+/// The trace, and which of its events are alike.
 pub struct Planner<'a> {
     trace: &'a Trace,
-    /// `NONE` where the thread has no further event.
-    next: Vec<u32>,
-    /// By event: how many events with an ordinal its thread has made at its site before.
-    occurrence: Vec<u32>,
+    /// How many events with an ordinal an event's thread has made at its site before, where it has made any.
+    occurrence: FxHashMap<EventIndex, u32>,
     quantum: u64,
 }
 
@@ -45,8 +44,6 @@ type Stop = (Position, Option<EventIndex>);
 /// Turns with where they stop, and by thread the last one.
 type Turns = (Vec<(Turn, Option<EventIndex>)>, Vec<Option<u32>>);
 
-const NONE: u32 = u32::MAX;
-
 fn bounded(turns: usize) -> Result<(), ConfirmError> {
     if turns as u64 > rashomon_abi::control::MAX_ENTRIES { Err(ConfirmError::TooLong { turns }) } else { Ok(()) }
 }
@@ -54,21 +51,18 @@ fn bounded(turns: usize) -> Result<(), ConfirmError> {
 impl<'a> Planner<'a> {
     /// `quantum`: as in the recording's control.
     pub fn new(trace: &'a Trace, quantum: u64) -> Self {
-        let mut next = vec![NONE; trace.events.len()];
-        let mut first = vec![NONE; trace.threads.len()];
-        for index in trace.indices().rev() {
-            let thread = trace.event(index).thread.index();
-            next[index.index()] = first[thread];
-            first[thread] = index.0;
-        }
-        let mut planner = Self { trace, next, occurrence: vec![0; trace.events.len()], quantum };
+        let mut planner = Self { trace, occurrence: FxHashMap::default(), quantum };
         let mut seen: HashMap<(ThreadId, SiteId), u32> = HashMap::new();
-        for index in trace.indices().filter(|index| planner.has_ordinal(*index)).collect::<Vec<_>>() {
+        let mut occurrence = FxHashMap::default();
+        for index in planner.with_ordinals() {
             let event = trace.event(index);
             let count = seen.entry((event.thread, event.site)).or_default();
-            planner.occurrence[index.index()] = *count;
+            if *count > 0 {
+                occurrence.insert(index, *count);
+            }
             *count += 1;
         }
+        planner.occurrence = occurrence;
         planner
     }
 
@@ -131,7 +125,7 @@ impl<'a> Planner<'a> {
     pub fn observed(&self) -> Result<Schedule, ConfirmError> {
         let mut turns = Vec::new();
         let mut last: Option<EventIndex> = None;
-        for index in self.trace.indices().filter(|index| self.has_ordinal(*index)) {
+        for index in self.with_ordinals() {
             if let Some(before) = last
                 && self.trace.event(before).thread != self.trace.event(index).thread
             {
@@ -147,7 +141,7 @@ impl<'a> Planner<'a> {
     /// Of the thread of a synchronisation event, up to its next one.
     fn turn_behind(&self, last: EventIndex) -> Turn {
         let event = self.trace.event(last);
-        let follower = |index: EventIndex| Some(self.next[index.index()]).filter(|next| *next != NONE).map(EventIndex);
+        let follower = |index: EventIndex| self.trace.program_order().next(index);
         let next = std::iter::successors(follower(last), |index| follower(*index)).find(|index| self.has_ordinal(*index));
         let until = match (next.map(|next| self.trace.event(next)), event.kind) {
             (Some(next), _) => {
@@ -183,7 +177,7 @@ impl<'a> Planner<'a> {
 
     fn end_run(&self, last: EventIndex, turns: &mut Vec<(Turn, Option<EventIndex>)>, stands: &mut [Option<u32>]) {
         let thread = self.trace.event(last).thread;
-        let next = Some(self.next[last.index()]).filter(|next| *next != NONE).map(EventIndex);
+        let next = self.trace.program_order().next(last);
         let end = (Position { ordinal: u32::MAX, place: Place::End }, None);
         let (until, stop) = self.stop_from(next).unwrap_or(end);
         match turns.last_mut() {
@@ -198,7 +192,7 @@ impl<'a> Planner<'a> {
         let synchronisation = matches!(until.place, Place::Synchronisation { .. });
         let landmark = stop.filter(|_| synchronisation).map(|stop| Landmark {
             site: self.code_place(self.trace.event(stop).site),
-            occurrence: self.occurrence[stop.index()],
+            occurrence: self.occurrence.get(&stop).copied().unwrap_or(0),
         });
         Turn { thread: thread.0, until, landmark }
     }
@@ -216,9 +210,14 @@ impl<'a> Planner<'a> {
                 let op = self.expected_operation(&event.kind).map_or(0, |op| op as u16);
                 return Some((Position { ordinal: event.ordinal, place: Place::Synchronisation { op } }, index));
             }
-            index = Some(self.next[at.index()]).filter(|next| *next != NONE).map(EventIndex);
+            index = self.trace.program_order().next(at);
         }
         None
+    }
+
+    /// The events that count as such ordinals, in their order.
+    fn with_ordinals(&self) -> impl Iterator<Item = EventIndex> + use<'_, 'a> {
+        EventSet::union([self.trace.events.besides_accesses()]).filter(|index| self.has_ordinal(*index))
     }
 
     /// Whether the event counts as one of its thread's synchronisation ordinals.
@@ -227,8 +226,8 @@ impl<'a> Planner<'a> {
         match event.kind {
             EventKind::Access(_) | EventKind::Request { .. } | EventKind::Blocked { .. } => false,
             EventKind::Other(_) => {
-                let next = self.next[index.index()];
-                next != NONE && self.trace.events.at(next as usize).ordinal > event.ordinal
+                let next = self.trace.program_order().next(index);
+                next.is_some_and(|next| self.trace.event(next).ordinal > event.ordinal)
             }
             _ => true,
         }

@@ -42,13 +42,32 @@ impl EventSet {
             if end - first < BITS {
                 left &= (1 << (end - first)) - 1;
             }
-            std::iter::from_fn(move || {
-                let bit = left.trailing_zeros();
-                left &= left.wrapping_sub(1);
-                (bit < BITS as u32).then(|| EventIndex(first as u32 + bit))
-            })
+            each(word, left)
         })
     }
+
+    /// The events that are in any of the sets, in their order.
+    pub fn union<const N: usize>(sets: [&Self; N]) -> impl Iterator<Item = EventIndex> + use<'_, N> {
+        let words = sets.iter().map(|set| set.0.len()).max().unwrap_or(0);
+        (0..words).flat_map(move |word| each(word, sets.iter().fold(0, |all, set| all | set.0.get(word).copied().unwrap_or(0))))
+    }
+}
+
+impl FromIterator<EventIndex> for EventSet {
+    fn from_iter<I: IntoIterator<Item = EventIndex>>(events: I) -> Self {
+        let mut set = Self::default();
+        events.into_iter().for_each(|event| set.insert(event));
+        set
+    }
+}
+
+/// The events whose bits are set in a word.
+fn each(word: usize, mut left: u64) -> impl Iterator<Item = EventIndex> {
+    std::iter::from_fn(move || {
+        let bit = left.trailing_zeros();
+        left &= left.wrapping_sub(1);
+        (bit < BITS as u32).then(|| EventIndex((word * BITS) as u32 + bit))
+    })
 }
 
 /// A set of events that numbers them, in their order.
@@ -106,6 +125,9 @@ mod tests {
             let within: Vec<u32> = set.within(start..end).map(|event| event.0).collect();
             let expected: BTreeSet<u32> = events.iter().copied().filter(|event| (start..end).contains(event)).collect();
             prop_assert_eq!(within, expected.into_iter().collect::<Vec<_>>());
+            let others: EventSet = [start, end].into_iter().map(EventIndex).collect();
+            let all: BTreeSet<u32> = events.iter().copied().chain([start, end]).collect();
+            prop_assert!(EventSet::union([&set, &others]).map(|event| event.0).eq(all));
             let numbered = NumberedEvents::from(set);
             for event in 0..450 {
                 let number = events.contains(&event).then(|| events.range(..event).count());

@@ -8,10 +8,13 @@
 //! Cost: [`Events::at`] looks a stretch up in a directory, at most [`DIRECTORY_STEP`] steps; iteration does not.
 
 use crate::event::{Access, Event, EventKind};
+use crate::event_set::EventSet;
 use crate::ids::{Address, ContextId, EventIndex, SiteId, ThreadId};
+use crate::program_order::ProgramOrder;
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Events from one entry of the directory to the next.
 pub const DIRECTORY_STEP: usize = 16;
@@ -65,6 +68,10 @@ pub struct Events {
     stretches: Vec<Stretch>,
     /// The stretch of every [`DIRECTORY_STEP`]th event.
     directory: Vec<u32>,
+    /// The events that are no plain accesses, and maybe some that have become one.
+    others: EventSet,
+    /// Once somebody has asked for it.
+    order: OnceLock<ProgramOrder>,
 }
 
 /// The address of an event that has one, and may have another that is not this one.
@@ -121,8 +128,17 @@ impl Events {
         if place.is_multiple_of(DIRECTORY_STEP) {
             self.directory.push(self.stretches.len() as u32 - 1);
         }
+        self.order.take();
+        self.note(place, &kind);
         let row = self.row(site, kind);
         self.rows.push(row);
+    }
+
+    #[inline]
+    fn note(&mut self, place: usize, kind: &EventKind) {
+        if !matches!(kind, EventKind::Access(_)) {
+            self.others.insert(EventIndex(place as u32));
+        }
     }
 
     #[inline]
@@ -271,6 +287,16 @@ impl Events {
         Iter { events: self, next: range.start.min(end), end, stretch: usize::MAX }
     }
 
+    /// The events that are no plain accesses. Of those that were none once some may be in it.
+    pub const fn besides_accesses(&self) -> &EventSet {
+        &self.others
+    }
+
+    /// Where each event is in its thread.
+    pub fn program_order(&self) -> &ProgramOrder {
+        self.order.get_or_init(|| ProgramOrder::of(self))
+    }
+
     /// Consecutive events of one thread each: the first of them, and whose they are.
     pub fn runs(&self) -> impl Iterator<Item = (EventIndex, ThreadId)> + '_ {
         let mut before = None;
@@ -297,6 +323,7 @@ impl Events {
     /// If there are not so many.
     pub fn set_kind(&mut self, place: usize, kind: EventKind) {
         let site = self.shape(place).site;
+        self.note(place, &kind);
         self.rows[place] = self.row(site, kind);
     }
 

@@ -4,8 +4,8 @@
 //! an event; where an event is takes at most [`DIRECTORY_STEP`] steps, which event is at a position a search among the thread's
 //! runs.
 
+use crate::events::Events;
 use crate::ids::{EventIndex, ThreadId};
-use crate::trace::Trace;
 use std::ops::Range;
 
 /// Events from one entry of the directory to the next.
@@ -35,13 +35,11 @@ pub struct ProgramOrder {
 }
 
 impl ProgramOrder {
-    /// Of as many threads as the trace names.
-    pub fn new(trace: &Trace) -> Self {
-        let named = trace.events.last_thread().map_or(0, |last| last.index() + 1);
-        let count = named.max(trace.threads.len());
+    pub(crate) fn of(events: &Events) -> Self {
+        let count = events.last_thread().map_or(0, |last| last.index() + 1);
         let mut order = Self { runs: Vec::new(), directory: Vec::new(), threads: vec![Thread::default(); count] };
         let mut begun: Option<Run> = None;
-        for (EventIndex(first), thread) in trace.events.runs() {
+        for (EventIndex(first), thread) in events.runs() {
             if let Some(before) = begun {
                 order.ends(before, first);
             }
@@ -52,7 +50,7 @@ impl ProgramOrder {
             begun = Some(run);
         }
         if let Some(last) = begun {
-            order.ends(last, trace.events.len() as u32);
+            order.ends(last, events.len() as u32);
         }
         order
     }
@@ -64,19 +62,23 @@ impl ProgramOrder {
         self.directory.resize((end as usize).div_ceil(DIRECTORY_STEP), number);
     }
 
-    /// How many threads there are.
-    pub const fn threads(&self) -> usize {
-        self.threads.len()
-    }
-
     /// How many events a thread has.
     pub fn count(&self, thread: usize) -> u32 {
-        self.threads[thread].events
+        self.threads.get(thread).map_or(0, |thread| thread.events)
     }
 
-    /// The same of all threads.
-    pub fn counts(&self) -> impl Iterator<Item = u32> + '_ {
-        self.threads.iter().map(|thread| thread.events)
+    /// The event of a thread that comes next behind one of its events.
+    ///
+    /// # Panics
+    /// If the trace has not so many.
+    pub fn next(&self, event: EventIndex) -> Option<EventIndex> {
+        let (thread, at) = self.place(event);
+        (at + 1 < self.count(thread as usize)).then(|| self.at(thread as usize, at + 1))
+    }
+
+    /// The last event of a thread.
+    pub fn last(&self, thread: usize) -> Option<EventIndex> {
+        self.count(thread).checked_sub(1).map(|last| self.at(thread, last))
     }
 
     /// Thread and position of an event.
@@ -119,7 +121,7 @@ impl ProgramOrder {
     /// If the thread has not so many.
     pub fn stretches(&self, thread: usize, range: Range<u32>) -> impl DoubleEndedIterator<Item = Range<u32>> + '_ {
         let Range { start, end } = range;
-        let Thread { runs, events } = &self.threads[thread];
+        let (runs, events) = self.threads.get(thread).map_or((&[][..], &0), |thread| (&thread.runs, &thread.events));
         assert!(start >= end || end <= *events, "thread {thread} has {events} events");
         let of = if start < end {
             runs.partition_point(|&(position, _)| position <= start) - 1..runs.partition_point(|&(position, _)| position < end)
@@ -135,7 +137,7 @@ impl ProgramOrder {
 
     /// How many events of a thread come before an event, which may be behind the end of the trace, in the order of the trace.
     pub fn before(&self, thread: usize, event: EventIndex) -> u32 {
-        let Thread { runs, events } = &self.threads[thread];
+        let Some(Thread { runs, events }) = self.threads.get(thread) else { return 0 };
         let begun = runs.partition_point(|&(_, first)| first < event.0);
         let Some((position, first)) = begun.checked_sub(1).map(|last| runs[last]) else { return 0 };
         let behind = runs.get(begun).map_or(*events, |&(next, _)| next);

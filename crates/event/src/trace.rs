@@ -1,8 +1,10 @@
 //! A whole recording in memory: a total order of events and the tables they refer to.
 
 use crate::event::{Access, Event, EventKind};
+use crate::event_set::EventSet;
 use crate::events::Events;
 use crate::ids::{Address, ContextId, EventIndex, ObjectId, SiteId, ThreadId, ThreadPath};
+use crate::program_order::ProgramOrder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -249,6 +251,14 @@ impl Trace {
     #[inline]
     pub fn access(&self, index: EventIndex) -> Option<Access> {
         self.kind(index).access()
+    }
+    /// Where each event is in its thread.
+    pub fn program_order(&self) -> &ProgramOrder {
+        self.events.program_order()
+    }
+    /// The events that calls into unseen code may have ordered.
+    pub fn kept_events(&self) -> EventSet {
+        self.kept.iter().flat_map(|&(before, after)| [before, after]).filter(|event| event.index() < self.events.len()).collect()
     }
     /// The events that have to come before this one because of calls into unseen code.
     pub fn kept_before(&self, event: EventIndex) -> impl Iterator<Item = EventIndex> + '_ {

@@ -22,8 +22,8 @@ fn class() -> impl Strategy<Value = AccessClass> {
 
 fn kind() -> impl Strategy<Value = EventKind> {
     let size = || prop_oneof![4 => Just(4_u32), 1 => any::<u32>()];
-    let plain = (address(), size(), class())
-        .prop_map(|(address, size, class)| Plain(Access { address, size, class, atomic: false }));
+    let plain =
+        (address(), size(), class()).prop_map(|(address, size, class)| Plain(Access { address, size, class, atomic: false }));
     let operations = vec![AtomicOp::Load, AtomicOp::Store, AtomicOp::Rmw, AtomicOp::CasFailed];
     let atomic = (address(), size(), class(), prop::sample::select(operations), any::<u64>()).prop_map(
         |(address, size, class, op, value)| Atomic {
@@ -67,13 +67,8 @@ fn kind() -> impl Strategy<Value = EventKind> {
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let stretch = (0..3_u32, 0..3_u32, 0..4_u32, prop::collection::vec((0..5_u32, kind()), 1..20)).prop_map(
         |(thread, context, ordinal, events)| {
-            let event = |(site, kind)| Event {
-                thread: ThreadId(thread),
-                site: SiteId(site),
-                context: ContextId(context),
-                ordinal,
-                kind,
-            };
+            let event =
+                |(site, kind)| Event { thread: ThreadId(thread), site: SiteId(site), context: ContextId(context), ordinal, kind };
             events.into_iter().map(event).collect::<Vec<_>>()
         },
     );
@@ -140,7 +135,12 @@ fn events_that_have_little_in_common_are_kept_whole() {
         context: ContextId(0),
         ordinal: number,
         kind: match number % 3 {
-            0 => Plain(Access { address: Address(u64::from(number) << 33), size: number, class: AccessClass::Write, atomic: false }),
+            0 => Plain(Access {
+                address: Address(u64::from(number) << 33),
+                size: number,
+                class: AccessClass::Write,
+                atomic: false,
+            }),
             1 => Atomic {
                 access: Access { address: Address(u64::from(number) << 31), size: 8, class: AccessClass::Read, atomic: true },
                 op: AtomicOp::Load,

@@ -84,11 +84,9 @@ impl HappensBefore {
     pub fn new(trace: &Trace, model: Model) -> Self {
         let count = thread_count(trace);
         let mut waking = EventSet::default();
-        let has_waits = trace.events.may_have(|kind| matches!(kind, EventKind::WaitEnd { .. }));
-        let looked_at = if has_waits { trace.events.len() } else { 0 };
-        for event in trace.events.range(0..looked_at) {
+        for event in EventSet::union([trace.events.besides_accesses()]) {
             // A signal behind the end of the trace is damage.
-            if let EventKind::WaitEnd { woken_by: Some(signal), .. } = event.kind
+            if let EventKind::WaitEnd { woken_by: Some(signal), .. } = trace.kind(event)
                 && signal.index() < trace.events.len()
             {
                 waking.insert(signal);

@@ -12,7 +12,7 @@
 //! with what comes behind it. An earlier one is ordered whenever the latest is; where the latest is not, that one is told.
 
 use crate::happens_before::{HappensBefore, Model};
-use rashomon_event::{Address, Deadline, Edge, Event, EventIndex, EventKind, ThreadId, Trace};
+use rashomon_event::{Address, Deadline, Edge, Event, EventIndex, EventKind, EventSet, ThreadId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The synchronisation object that an event uses, and that has to live then.
@@ -43,22 +43,26 @@ fn put<T>(latest: &mut Vec<(ThreadId, u32, T)>, thread: ThreadId, time: u32, wha
 }
 
 /// Edges, by their numbers, each with a use that is not ordered with it. `edges` are in the order of the trace; `used` gives the
-/// object, as edges name it, that an event uses, or `None` if it uses none that is looked at.
+/// object, as edges name it, that an event uses, or `None` if it uses none that is looked at. It is asked of what is no plain
+/// access, and of `by_accesses`.
 pub fn unordered_uses(
     trace: &Trace,
     model: Model,
     edges: &[Edge],
     used: impl Fn(EventIndex, &Event) -> Option<Address>,
+    by_accesses: &EventSet,
     deadline: Deadline,
 ) -> Vec<(usize, EventIndex)> {
-    let mut objects = contested(trace, edges, &used);
+    let mut objects = contested(trace, edges, &used, by_accesses);
     let mut found = Vec::new();
     if objects.is_empty() {
         return found;
     }
     let mut order = HappensBefore::new(trace, model);
     let mut coming = edges.iter().enumerate().peekable();
-    for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
+    let kept = trace.kept_events();
+    for index in deadline.bound(EventSet::union([trace.events.besides_accesses(), &kept, by_accesses])) {
+        let event = trace.event(index);
         while let Some((number, edge)) = coming.next_if(|(_, edge)| edge.before <= index) {
             pass(&order, (number, edge), &mut objects, &mut found);
         }
@@ -119,7 +123,7 @@ pub fn reorderable_uses(
 ) -> Vec<(usize, EventIndex)> {
     let used = |_: EventIndex, event: &Event| used_or_released(&event.kind).and_then(&object_of);
     let mut lives: FxHashMap<Address, Life> =
-        contested(trace, edges, &used).into_keys().map(|object| (object, Life::default())).collect();
+        contested(trace, edges, &used, &EventSet::default()).into_keys().map(|object| (object, Life::default())).collect();
     let mut found = Vec::new();
     if lives.is_empty() {
         return found;
@@ -139,7 +143,8 @@ pub fn reorderable_uses(
             .map(|(.., used)| (number, used))
             .collect()
     };
-    for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
+    for index in deadline.bound(EventSet::union([trace.events.besides_accesses()])) {
+        let event = trace.event(index);
         while let Some(edge) = coming.next_if(|(_, edge)| edge.before <= index) {
             found.extend(pass(&order, edge, &mut lives));
         }
@@ -174,7 +179,12 @@ const fn used_or_released(kind: &EventKind) -> Option<Address> {
 }
 
 /// The objects with an edge by one thread and a use by another.
-fn contested(trace: &Trace, edges: &[Edge], used: &impl Fn(EventIndex, &Event) -> Option<Address>) -> FxHashMap<Address, Object> {
+fn contested(
+    trace: &Trace,
+    edges: &[Edge],
+    used: &impl Fn(EventIndex, &Event) -> Option<Address>,
+    by_accesses: &EventSet,
+) -> FxHashMap<Address, Object> {
     let mut by_object: FxHashMap<Address, FxHashSet<ThreadId>> = FxHashMap::default();
     for edge in edges {
         by_object.entry(edge.object).or_default().insert(edge.thread);
@@ -183,7 +193,8 @@ fn contested(trace: &Trace, edges: &[Edge], used: &impl Fn(EventIndex, &Event) -
     if by_object.is_empty() {
         return objects;
     }
-    for (index, event) in trace.indices().zip(&trace.events) {
+    for index in EventSet::union([trace.events.besides_accesses(), by_accesses]) {
+        let event = trace.event(index);
         if let Some(object) = used(index, &event)
             && let Some(threads) = by_object.get(&object)
             && (threads.len() > 1 || !threads.contains(&event.thread))

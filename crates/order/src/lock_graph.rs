@@ -24,7 +24,7 @@ use crate::clock::VectorClock;
 use crate::happens_before::{HappensBefore, Model};
 use crate::lockset::{Held, LockSets, exclude};
 use crate::spanning::{HeldBy, Spanning};
-use rashomon_event::{Address, Deadline, Event, EventIndex, EventKind, LockMode, SiteId, ThreadId, Trace};
+use rashomon_event::{Address, Deadline, Event, EventIndex, EventKind, EventSet, LockMode, SiteId, ThreadId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub const MAX_INSTANCES: usize = 4096;
@@ -246,9 +246,10 @@ impl<'t> Pass<'t> {
     fn run<const AGAIN: bool>(mut self, waits: &mut Waits, deadline: Deadline) -> LockGraph {
         let trace = self.trace;
         let mut asked: Vec<Option<(EventIndex, Address, LockMode)>> = vec![None; self.order.threads()];
-        for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
+        let kept = trace.kept_events();
+        for index in deadline.bound(EventSet::union([trace.events.besides_accesses(), &kept])) {
+            let event = trace.event(index);
             if matches!(event.kind, EventKind::Access(_)) {
-                asked[event.thread.index()] = None;
                 if self.order.is_kept(index) {
                     self.order.receive(index, &event);
                     self.order.release(index, &event);
@@ -294,7 +295,7 @@ impl<'t> Pass<'t> {
             self.order.release(index, &event);
         }
         let mut unanswered = Vec::new();
-        for (index, lock, mode) in asked.into_iter().flatten() {
+        for (index, lock, mode) in asked.into_iter().flatten().filter(|(index, ..)| does_nothing_behind(trace, *index)) {
             let event = trace.event(index);
             let held = self.locks.held(event.thread);
             if (!held.is_empty() || AGAIN && waits.is_awaited(event.thread)) && held.iter().all(|held| held.lock != lock) {
@@ -455,4 +456,12 @@ impl Search<'_> {
             }
         }
     }
+}
+
+/// Whether the event's thread makes no access behind it.
+fn does_nothing_behind(trace: &Trace, event: EventIndex) -> bool {
+    let order = trace.program_order();
+    let (thread, at) = order.place(event);
+    let is_access = |event: EventIndex| matches!(trace.kind(event), EventKind::Access(_));
+    !order.range(thread as usize, at + 1..order.count(thread as usize)).any(is_access)
 }

@@ -4,7 +4,7 @@
 //! they are the first k − n of the trace, as in prediction. What later posts know is then no reason why a take comes after them.
 
 use crate::clock::{JoinedClocks, VectorClock};
-use rashomon_event::{Address, EventKind, Trace};
+use rashomon_event::{Address, EventKind, EventSet, Trace};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -13,11 +13,8 @@ use std::collections::VecDeque;
 pub fn initial_counts(trace: &Trace) -> FxHashMap<Address, u64> {
     let mut balance: FxHashMap<Address, i64> = FxHashMap::default();
     let mut counts: FxHashMap<Address, u64> = FxHashMap::default();
-    if !trace.events.may_have(|kind| matches!(kind, EventKind::Post { .. } | EventKind::Take { .. })) {
-        return counts;
-    }
-    for event in &trace.events {
-        let (semaphore, change) = match event.kind {
+    for event in EventSet::union([trace.events.besides_accesses()]) {
+        let (semaphore, change) = match trace.kind(event) {
             EventKind::Post { semaphore } => (semaphore, 1),
             EventKind::Take { semaphore } => (semaphore, -1),
             _ => continue,

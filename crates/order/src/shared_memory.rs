@@ -32,6 +32,8 @@ pub struct SharedMemory {
     contested: usize,
     /// The events that touch a contested granule.
     contending: EventSet,
+    /// The events that touch a shared granule.
+    sharing: EventSet,
     complete: bool,
 }
 
@@ -115,6 +117,7 @@ impl SharedMemory {
             shared: 0,
             contested: 0,
             contending: EventSet::default(),
+            sharing: EventSet::default(),
             complete: !events.was_cut(),
         };
         for state in states {
@@ -127,23 +130,29 @@ impl SharedMemory {
             memory.contested += usize::from(number != NOT_SHARED && number & CONTESTED != 0);
             memory.numbers.push(number);
         }
-        if memory.contested > 0 {
-            memory.mark_contending(trace, deadline);
+        if memory.shared > 0 {
+            memory.mark(trace, deadline);
         }
         memory
     }
 
-    fn mark_contending(&mut self, trace: &Trace, deadline: Deadline) {
-        let mut contending = EventSet::with_room(trace.events.len());
+    /// Finds the events that touch granules that are shared, or contested.
+    fn mark(&mut self, trace: &Trace, deadline: Deadline) {
+        let (mut contending, mut sharing) = <(EventSet, EventSet)>::default();
         let mut events = deadline.bound(trace.indices());
         for event in events.by_ref() {
-            if let Some(access) = trace.access(event)
-                && self.contested_granules(&access).next().is_some()
-            {
+            let Some(access) = trace.access(event) else { continue };
+            let numbers = granules(&access).map(|(granule, _)| self.number(granule)).filter(|number| *number != NOT_SHARED);
+            let (is_shared, is_contested) =
+                numbers.fold((false, false), |(_, any), number| (true, any || number & CONTESTED != 0));
+            if is_shared {
+                sharing.insert(event);
+            }
+            if is_contested {
                 contending.insert(event);
             }
         }
-        self.contending = contending;
+        (self.contending, self.sharing) = (contending, sharing);
         self.complete &= !events.was_cut();
     }
 
@@ -164,6 +173,16 @@ impl SharedMemory {
     /// How many of the shared granules can hold a candidate.
     pub fn contested(&self) -> usize {
         self.contested
+    }
+
+    /// The events that touch a contested granule.
+    pub const fn contending(&self) -> &EventSet {
+        &self.contending
+    }
+
+    /// The events that touch a shared granule.
+    pub const fn sharing(&self) -> &EventSet {
+        &self.sharing
     }
 
     /// Whether the event touches a contested granule.

@@ -1,6 +1,8 @@
 //! Uses unordered with an edge of their object's life, against accesses put in the places of both and compared one by one.
 
-use rashomon_event::{AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, Events, MemoryOrder, ThreadId, Trace};
+use rashomon_event::{
+    AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, EventSet, Events, MemoryOrder, ThreadId, Trace,
+};
 use rashomon_order::lives::{reorderable_uses, unordered_uses, used_by};
 use rashomon_order::{Model, unordered};
 use rashomon_testkit::random::SplitMix;
@@ -81,8 +83,10 @@ fn what_is_found_is_what_is_defined() {
         };
         let trace = random(seed, shape);
         let edges = edges_in(&trace, &mut SplitMix(seed));
-        let found: BTreeSet<_> =
-            unordered_uses(&trace, Model::C11, &edges, |_, event| used_by(&event.kind), Deadline::NEVER).into_iter().collect();
+        let found: BTreeSet<_> = {
+            let used = |_: EventIndex, event: &Event| used_by(&event.kind);
+            unordered_uses(&trace, Model::C11, &edges, used, &EventSet::default(), Deadline::NEVER).into_iter().collect()
+        };
         let defined = defined(&trace, &edges);
         assert!(found.is_subset(&defined), "{found:?} {defined:?} {edges:?}\n{}", describe(&trace));
         // Of each object that has such a pair one is told, and of no other.

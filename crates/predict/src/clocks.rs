@@ -17,7 +17,7 @@ pub struct Clocks {
 
 impl Clocks {
     pub fn new(index: &Index<'_>, needs: &Dependences) -> Self {
-        let count = index.threads.threads();
+        let count = index.thread_count();
         let mut clocks = Self { threads: vec![(Vec::new(), Vec::new()); count] };
         // In the order of the trace, so that what is needed has its row already.
         let mut all: Vec<(EventIndex, u32, u32)> = Vec::new();

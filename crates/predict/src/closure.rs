@@ -59,7 +59,7 @@ impl<'i, 't> Closures<'i, 't> {
 
     /// What comes before the goals, and what it needs.
     pub fn before(&self, goals: &[EventIndex]) -> Result<Cut, Infeasible> {
-        let mut cut = vec![0; self.index.threads.threads()];
+        let mut cut = vec![0; self.index.thread_count()];
         let places = Goals::new(self.index, goals);
         for &(thread, at) in &places.0 {
             // A goal that is the first event of its thread needs the thread all the same.
@@ -140,7 +140,7 @@ impl Index<'_> {
 
 /// Closes what comes before the goals, and `more`, under `needs`.
 pub fn least(index: &Index<'_>, needs: &Dependences, goals: &[EventIndex], more: &Cut) -> Result<Cut, Infeasible> {
-    let threads = index.threads.threads();
+    let threads = index.thread_count();
     let seen: Vec<(u32, u32)> = goals.iter().flat_map(|&goal| index.kept_at(goal)).collect();
     let goals = Goals::new(index, goals);
     let (mut cut, mut next, mut grown) = (vec![0; threads], vec![0usize; threads], Vec::new());

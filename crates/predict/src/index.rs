@@ -5,8 +5,9 @@
 //! take of a semaphore needs the first k − n posts of the trace, n being the initial count: sufficient under any order of the
 //! takes.
 
+use crate::closure::Cut;
 use crate::dependences::Dependences;
-use rashomon_event::{Address, Deadline, EventIndex, EventKind, LockMode, ProgramOrder, Trace};
+use rashomon_event::{Address, Deadline, EventIndex, EventKind, EventSet, LockMode, ProgramOrder, Trace};
 use rashomon_order::{SharedMemory, initial_counts};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -70,7 +71,8 @@ pub struct Wait {
 
 pub struct Index<'t> {
     pub trace: &'t Trace,
-    pub threads: ProgramOrder,
+    /// Program order.
+    pub threads: &'t ProgramOrder,
     /// In the order of acquisition in the trace.
     pub sections: Vec<Section>,
     /// Per thread, numbers of its sections in the order of acquisition.
@@ -126,8 +128,8 @@ impl<'t> Index<'t> {
 
     /// What comes behind the deadline is not looked at: then the answer is of no use.
     pub fn until(trace: &'t Trace, memory: &SharedMemory, deadline: Deadline) -> Self {
-        let threads = ProgramOrder::new(trace);
-        let count = threads.threads();
+        let threads = trace.program_order();
+        let count = rashomon_order::happens_before::thread_count(trace);
         let index = Index {
             trace,
             threads,
@@ -159,7 +161,10 @@ impl<'t> Index<'t> {
             writers: vec![[0; 8]; memory.len()],
             kept: trace.kept.iter().flat_map(|&(before, after)| [before, after]).collect(),
         };
-        let mut events = deadline.bound(trace.indices());
+        let begins = (0..count).filter_map(|thread| (threads.count(thread) > 0).then(|| threads.at(thread, 0))).collect();
+        let kept = trace.kept_events();
+        let all = EventSet::union([trace.events.besides_accesses(), memory.sharing(), &kept, &begins]);
+        let mut events = deadline.bound(all);
         for event in events.by_ref() {
             builder.event(event, memory);
         }
@@ -213,6 +218,16 @@ impl<'t> Index<'t> {
     /// The part of [`Self::needed_at`] that calls into unseen code may have ordered.
     pub fn kept_at(&self, goal: EventIndex) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.trace.kept_before(goal).filter(move |&before| before < goal).map(|before| self.place(before))
+    }
+
+    /// How many threads the trace names.
+    pub const fn thread_count(&self) -> usize {
+        self.fork.len()
+    }
+
+    /// How many events each of them has.
+    pub fn counts(&self) -> Cut {
+        (0..self.thread_count()).map(|thread| self.threads.count(thread)).collect()
     }
 
     /// Thread and position of an event.
@@ -332,8 +347,7 @@ impl Builder<'_> {
                 }
             }
             EventKind::Join { child, .. } => {
-                let is_known = child.index() < self.index.threads.threads();
-                let last = is_known.then(|| self.index.threads.before(child.index(), event)).and_then(|events| events.checked_sub(1));
+                let last = self.index.threads.before(child.index(), event).checked_sub(1);
                 let created = || self.index.fork.get(child.index()).copied().flatten();
                 if let Some(place) = last.map(|last| (child.0, last)).or_else(created) {
                     self.need(Level::Instance, thread, at, place);

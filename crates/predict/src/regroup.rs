@@ -74,7 +74,7 @@ impl<'i, 't> Order<'i, 't> {
         order: impl Iterator<Item = EventIndex>,
         open_last: bool,
     ) -> Dependences {
-        let threads = index.threads.threads();
+        let threads = index.thread_count();
         let mut builder = Self {
             open_last,
             index,

@@ -68,9 +68,8 @@ impl Objects {
 
     /// Pairs of accesses of different threads that conflict there. For small traces.
     pub fn conflicts(&self, trace: &Trace, object: usize) -> Vec<(EventIndex, EventIndex)> {
-        let touches = |event: &EventIndex| {
-            trace.access(*event).is_some_and(|access| self.touched(&access).any(|one| one == object))
-        };
+        let touches =
+            |event: &EventIndex| trace.access(*event).is_some_and(|access| self.touched(&access).any(|one| one == object));
         let events: Vec<EventIndex> = trace.indices().filter(touches).collect();
         let mut pairs = Vec::new();
         for (place, &second) in events.iter().enumerate() {

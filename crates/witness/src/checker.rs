@@ -74,16 +74,10 @@ impl LockState {
 struct Run {
     /// Per thread, how many of its events have run.
     done: Vec<u32>,
-    /// Per event of the trace, its place in the order, counted from 1; 0 if it has not run. What is 0 costs no memory.
-    place: Vec<u32>,
+    /// The places in the order of the signals and the begins of waits that have run.
+    place: HashMap<EventIndex, u32>,
     locks: HashMap<Address, LockState>,
     counts: HashMap<Address, u64>,
-}
-
-impl Run {
-    fn ran(&self, event: EventIndex) -> bool {
-        self.place[event.index()] != 0
-    }
 }
 
 impl<'t> Checker<'t> {
@@ -107,11 +101,11 @@ impl<'t> Checker<'t> {
         let run = self.run(order, &[next])?;
         for stand in stands {
             let thread = stand.thread;
-            if thread.index() >= self.facts.threads.threads() {
+            if thread.index() >= self.facts.fork.len() {
                 return Err(Rejection::StandsElsewhere { thread });
             }
-            let [least, most] = [stand.from, stand.to].map(|bound| self.facts.threads.before(thread.index(), bound));
-            let is_created = self.facts.fork[thread.index()].is_none_or(|fork| run.ran(fork)) || !stand.has_begun();
+            let [least, most] = [stand.from, stand.to].map(|bound| self.trace.program_order().before(thread.index(), bound));
+            let is_created = self.facts.fork[thread.index()].is_none_or(|fork| self.ran(&run, fork)) || !stand.has_begun();
             if !(least..=most).contains(&run.done[thread.index()]) || !is_created {
                 return Err(Rejection::StandsElsewhere { thread });
             }
@@ -132,14 +126,16 @@ impl<'t> Checker<'t> {
             }
         }
         let mut run = Run {
-            done: vec![0; self.facts.threads.threads()],
-            place: vec![0; self.trace.events.len()],
+            done: vec![0; self.facts.fork.len()],
+            place: HashMap::new(),
             locks: HashMap::new(),
             counts: self.facts.initial_count.clone(),
         };
         for (place, &index) in (1..).zip(order) {
             self.step(&mut run, index)?;
-            run.place[index.index()] = place;
+            if self.facts.paired.contains(&index) {
+                run.place.insert(index, place);
+            }
         }
         goals.iter().try_for_each(|&goal| self.goal_is_next(&run, goal))?;
         Ok(run)
@@ -149,27 +145,27 @@ impl<'t> Checker<'t> {
         let event = self.trace.event(index);
         let thread = event.thread;
         let done = &mut run.done[thread.index()];
-        if self.facts.threads.place(index) != (thread.0, *done) {
+        if self.trace.program_order().place(index) != (thread.0, *done) {
             return Err(Rejection::NotAPrefix { event: index, thread, expected: self.next(thread.index(), *done) });
         }
         *done += 1;
         // What has run stays so: the thread's first event alone can be too early.
         let is_first = *done == 1;
         if let Some(fork) = self.facts.fork[thread.index()].filter(|_| is_first)
-            && !run.ran(fork)
+            && !self.ran(run, fork)
         {
             return Err(Rejection::BeforeFork { event: index, thread, fork });
         }
         self.kept(run, index)?;
         match event.kind {
             EventKind::Join { child, .. } => {
-                if let Some(last) = self.last(child)
-                    && !run.ran(last)
+                if let Some(last) = self.trace.program_order().last(child.index())
+                    && !self.ran(run, last)
                 {
                     return Err(Rejection::JoinBeforeEnd { event: index, last, child });
                 }
                 if let Some(&Some(fork)) = self.facts.fork.get(child.index())
-                    && !run.ran(fork)
+                    && !self.ran(run, fork)
                 {
                     return Err(Rejection::BeforeFork { event: index, thread: child, fork });
                 }
@@ -189,7 +185,7 @@ impl<'t> Checker<'t> {
             }
             EventKind::BarrierExit { barrier, generation } => {
                 let entered = self.facts.entered.get(&(barrier, generation));
-                if let Some(&missing) = entered.into_iter().flatten().find(|&&enter| !run.ran(enter)) {
+                if let Some(&missing) = entered.into_iter().flatten().find(|&&enter| !self.ran(run, enter)) {
                     return Err(Rejection::BarrierIncomplete { event: index, barrier, generation, missing });
                 }
             }
@@ -200,7 +196,7 @@ impl<'t> Checker<'t> {
             }
             EventKind::OnceSeen { .. } | EventKind::AcquireObject { .. } => {
                 if let Some(&needed) = self.facts.released.get(&index)
-                    && !run.ran(needed)
+                    && !self.ran(run, needed)
                 {
                     return Err(Rejection::NotYetPublished { event: index, needed });
                 }
@@ -210,20 +206,23 @@ impl<'t> Checker<'t> {
         Ok(())
     }
 
-    /// The event of a thread that has so many before it.
-    fn next(&self, thread: usize, done: u32) -> Option<EventIndex> {
-        (done < self.facts.threads.count(thread)).then(|| self.facts.threads.at(thread, done))
+    /// Whether an event has run: threads run their events in program order.
+    fn ran(&self, run: &Run, event: EventIndex) -> bool {
+        event.index() < self.trace.events.len() && {
+            let (thread, at) = self.trace.program_order().place(event);
+            at < run.done[thread as usize]
+        }
     }
 
-    fn last(&self, thread: ThreadId) -> Option<EventIndex> {
-        let is_known = thread.index() < self.facts.threads.threads();
-        let count = if is_known { self.facts.threads.count(thread.index()) } else { 0 };
-        count.checked_sub(1).map(|last| self.facts.threads.at(thread.index(), last))
+    /// The event of a thread that has so many before it.
+    fn next(&self, thread: usize, done: u32) -> Option<EventIndex> {
+        let order = self.trace.program_order();
+        (done < order.count(thread)).then(|| order.at(thread, done))
     }
 
     /// What calls into unseen code may have ordered before an event has happened.
     fn kept(&self, run: &Run, index: EventIndex) -> Result<(), Rejection> {
-        match self.trace.kept_before(index).find(|&needed| needed.index() >= run.place.len() || !run.ran(needed)) {
+        match self.trace.kept_before(index).find(|&needed| !self.ran(run, needed)) {
             Some(needed) => Err(Rejection::OrderedUnseen { event: index, needed }),
             None => Ok(()),
         }
@@ -243,11 +242,11 @@ impl<'t> Checker<'t> {
     }
 
     fn woken(&self, run: &Run, index: EventIndex, signal: EventIndex) -> Result<(), Rejection> {
-        if signal.index() >= run.place.len() || !run.ran(signal) {
+        if !self.ran(run, signal) {
             return Err(Rejection::WokenBeforeSignal { event: index, signal });
         }
         match self.facts.wait_begin.get(&index) {
-            Some(begin) if run.place[begin.index()] > run.place[signal.index()] => {
+            Some(begin) if run.place.get(begin) > run.place.get(&signal) => {
                 Err(Rejection::SignalBeforeWait { event: index, signal })
             }
             _ => Ok(()),
@@ -260,7 +259,7 @@ impl<'t> Checker<'t> {
         if next != Some(goal) {
             return Err(Rejection::GoalNotNext { goal, next });
         }
-        if self.facts.fork[thread].is_some_and(|fork| !run.ran(fork)) {
+        if self.facts.fork[thread].is_some_and(|fork| !self.ran(run, fork)) {
             return Err(Rejection::GoalNotStarted { goal });
         }
         self.kept(run, goal)
@@ -320,7 +319,7 @@ impl<'t> Checker<'t> {
             EventKind::Join { child, may_wait } => may_wait && child == awaited,
             EventKind::BarrierExit { barrier, generation } => {
                 let entered = self.facts.entered.get(&(barrier, generation)).into_iter().flatten();
-                entered.into_iter().any(|&enter| self.trace.event(enter).thread == awaited && !run.ran(enter))
+                entered.into_iter().any(|&enter| self.trace.event(enter).thread == awaited && !self.ran(run, enter))
             }
             _ => false,
         };

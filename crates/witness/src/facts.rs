@@ -1,15 +1,16 @@
 //! What the trace says about its synchronisation instances: which fork made a thread, which wait a wake-up belongs to, which
 //! events entered a barrier. One pass over the trace.
 
-use rashomon_event::{Address, EventIndex, EventKind, ProgramOrder, Trace};
-use std::collections::HashMap;
+use rashomon_event::{Address, EventIndex, EventKind, EventSet, Trace};
+use std::collections::{HashMap, HashSet};
 
 pub(crate) struct Facts {
-    pub threads: ProgramOrder,
     /// Per thread, the fork that makes it.
     pub fork: Vec<Option<EventIndex>>,
     /// Per `WaitEnd`: its own `WaitBegin`.
     pub wait_begin: HashMap<EventIndex, EventIndex>,
+    /// Begins of waits, and the signals that ended waits.
+    pub paired: HashSet<EventIndex>,
     pub entered: HashMap<(Address, u32), Vec<EventIndex>>,
     /// The initial count: the one given, or the least under which the trace itself is possible if that is more (or none was
     /// given).
@@ -20,12 +21,11 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub fn new(trace: &Trace) -> Self {
-        let threads = ProgramOrder::new(trace);
-        let count = threads.threads();
+        let count = trace.events.last_thread().map_or(0, |last| last.index() + 1).max(trace.threads.len());
         let mut facts = Self {
-            threads,
             fork: vec![None; count],
             wait_begin: HashMap::new(),
+            paired: HashSet::new(),
             entered: HashMap::new(),
             initial_count: trace.semaphores.iter().map(|(&semaphore, &count)| (semaphore, count)).collect(),
             released: HashMap::new(),
@@ -34,16 +34,19 @@ impl Facts {
         let mut balance: HashMap<Address, i64> = HashMap::new();
         let mut done: HashMap<Address, EventIndex> = HashMap::new();
         let mut latest: HashMap<Address, EventIndex> = HashMap::new();
-        for (index, event) in trace.indices().zip(&trace.events) {
+        for index in EventSet::union([trace.events.besides_accesses()]) {
+            let event = trace.event(index);
             let thread = event.thread.index();
             match event.kind {
                 EventKind::Fork { child } if child.index() < count && facts.fork[child.index()].is_none() => {
                     facts.fork[child.index()] = Some(index);
                 }
                 EventKind::WaitBegin { .. } => waiting[thread] = Some(index),
-                EventKind::WaitEnd { .. } => {
+                EventKind::WaitEnd { woken_by, .. } => {
+                    facts.paired.extend(woken_by);
                     if let Some(begin) = waiting[thread].take() {
                         facts.wait_begin.insert(index, begin);
+                        facts.paired.insert(begin);
                     }
                 }
                 EventKind::BarrierEnter { barrier, generation } => {

@@ -324,7 +324,8 @@ impl<'t> Oracle<'t> {
         let next: Vec<u32> = next.filter(|&event| self.may_be_next(state, event)).collect();
         for &one in &next {
             for &other in &next {
-                if let (Some(a), Some(b)) = (self.trace.events.at(one as usize).access(), self.trace.events.at(other as usize).access())
+                if let (Some(a), Some(b)) =
+                    (self.trace.events.at(one as usize).access(), self.trace.events.at(other as usize).access())
                     && one < other
                     && a.conflicts(&b)
                 {

@@ -40,7 +40,9 @@ impl<'t> Facts<'t> {
                 }
             }
             if let Some(access) = event.access().filter(|access| access.class.reads()) {
-                let writer = trace.events.range(0..index)
+                let writer = trace
+                    .events
+                    .range(0..index)
                     .rposition(|other| other.access().is_some_and(|other| other.class.writes() && other.overlaps(&access)));
                 set |= writer.map_or(0, |writer| past[writer]);
             }
@@ -75,7 +77,8 @@ pub fn races(trace: &Trace, goals: &[EventIndex]) -> bool {
     let facts = Facts::new(trace);
     let forbidden: u64 = goals.iter().map(|goal| 1 << goal.0).sum();
     let mut set = facts.before(goals);
-    let acquires: Vec<usize> = (0..trace.events.len()).filter(|&index| is_acquire(trace.events.at(index).kind).is_some()).collect();
+    let acquires: Vec<usize> =
+        (0..trace.events.len()).filter(|&index| is_acquire(trace.events.at(index).kind).is_some()).collect();
     while let Some(release) = acquires.iter().find_map(|&acquire| {
         let release = facts.release_of(acquire).filter(|&release| set >> release & 1 == 0)?;
         (set >> acquire & 1 == 1 && facts.past[release] & forbidden == 0).then_some(release)

@@ -8,7 +8,8 @@
 
 use crate::analyse::modules::is_own;
 use rashomon_event::{
-    AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, ObjectId, ObjectKind, OtherOp, SiteId, ThreadId, Trace,
+    AccessClass, Address, Deadline, Edge, Event, EventIndex, EventKind, EventSet, ObjectId, ObjectKind, OtherOp, SiteId,
+    ThreadId, Trace,
 };
 use rashomon_order::Model;
 use rashomon_order::lives::{unordered_uses, used_by};
@@ -38,7 +39,8 @@ pub(crate) fn lifetime_races(loaded: &LoadedTrace, deadline: Deadline) -> Vec<Mi
         None => given.get(&index).copied(),
     };
     // C11 orders all that C++20 does.
-    let unordered = unordered_uses(trace, Model::C11, &plain, used, deadline);
+    let by_accesses = given.keys().copied().collect();
+    let unordered = unordered_uses(trace, Model::C11, &plain, used, &by_accesses, deadline);
     let known = |record: &MisuseRecord| record.earlier.map(|earlier| ordered(record.at.site, earlier.site));
     let mut seen: FxHashSet<(SiteId, SiteId)> = loaded.misuses.iter().filter_map(known).collect();
     let asked = asks_for_end(trace, !unordered.is_empty());
@@ -162,6 +164,6 @@ fn is_heap(trace: &Trace, object: ObjectId) -> bool {
 
 /// Where the end of the process was asked for. What comes behind it may as well never happen.
 pub(super) fn asks_for_end(trace: &Trace, wanted: bool) -> Option<EventIndex> {
-    let asks = |event: Event| event.kind == EventKind::Other(OtherOp::AsksForEnd);
-    trace.events.iter().position(asks).filter(|_| wanted).map(|at| EventIndex(at as u32))
+    let asks = |event: &EventIndex| trace.kind(*event) == EventKind::Other(OtherOp::AsksForEnd);
+    EventSet::union([trace.events.besides_accesses()]).find(asks).filter(|_| wanted)
 }

@@ -7,7 +7,7 @@
 //!
 //! Limit. Whether a take waits is not recorded, so that no deadlock is predicted from these locks; exploration finds those.
 
-use rashomon_event::{Address, EventKind, LockMode, MadeLock, ThreadId, Trace};
+use rashomon_event::{Address, EventIndex, EventKind, EventSet, LockMode, MadeLock, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 
 /// Who holds a semaphore.
@@ -37,7 +37,8 @@ pub(super) fn recognise(trace: &mut Trace) {
         EventKind::Post { semaphore } => Some((semaphore, false)),
         _ => None,
     };
-    for event in &trace.events {
+    let others: Vec<EventIndex> = EventSet::union([trace.events.besides_accesses()]).collect();
+    for event in others.iter().map(|index| trace.event(*index)) {
         if let Some((semaphore, takes)) = operation(&event.kind)
             && let Some(semaphore) = known.get_mut(&semaphore)
         {
@@ -45,7 +46,7 @@ pub(super) fn recognise(trace: &mut Trace) {
         }
     }
     known.retain(|_, semaphore| semaphore.is_lock);
-    for event in trace.indices().filter(|_| !known.is_empty()) {
+    for event in others {
         let semaphore = operation(&trace.kind(event)).filter(|(semaphore, _)| known.contains_key(semaphore));
         let Some((lock, takes)) = semaphore else { continue };
         let mode = LockMode::Exclusive;

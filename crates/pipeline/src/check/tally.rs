@@ -3,7 +3,7 @@
 use crate::analyse::modules::{Unseen, asks_processor};
 use crate::check::leads::{MOST_OF_ONE_RECORDING, ended_blocked};
 use crate::progress::{Observer, Progress};
-use rashomon_event::{Event, EventKind, FindingId, ProcessPath, counted};
+use rashomon_event::{EventKind, FindingId, ProcessPath, counted};
 use rashomon_report::Unexamined;
 use rashomon_report::summary::NOTHING_PREDICTED;
 use rashomon_trace::{LoadedTrace, Shortcoming};

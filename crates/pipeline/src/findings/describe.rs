@@ -11,8 +11,8 @@ use crate::findings::wrappers;
 use rashomon_abi::record::{descriptor_at, sync_source};
 use rashomon_event::finding::{HeldLock, Origin};
 use rashomon_event::{
-    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, MadeLock, Object, ObjectKind, Side,
-    Site, SiteId, ThreadId, Trace,
+    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, EventSet, Frame, LockMode, MadeLock, Object,
+    ObjectKind, Side, Site, SiteId, ThreadId, Trace,
 };
 use rashomon_report::text::names::function as short_function;
 use rashomon_trace::{FrameRecord, LoadedTrace, SyncKind, SyncObjects};
@@ -23,7 +23,6 @@ pub struct Describer<'a, S: ?Sized> {
     trace: &'a Trace,
     objects: &'a SyncObjects,
     symbols: &'a S,
-    pub(crate) by_thread: Vec<Vec<EventIndex>>,
     /// By thread, its events that take a lock or give one back.
     locking: Vec<Vec<EventIndex>>,
     /// The event that made each thread.
@@ -37,12 +36,10 @@ pub struct Describer<'a, S: ?Sized> {
 
 impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     pub fn new(trace: &'a Trace, objects: &'a SyncObjects, symbols: &'a S) -> Self {
-        let mut by_thread = vec![Vec::new(); trace.threads.len()];
-        let mut locking = by_thread.clone();
+        let mut locking = vec![Vec::new(); trace.threads.len()];
         let mut made_by = HashMap::new();
-        for index in trace.indices() {
+        for index in EventSet::union([trace.events.besides_accesses()]) {
             let event = trace.event(index);
-            by_thread[event.thread.index()].push(index);
             if lock_of(&event).is_some() {
                 locking[event.thread.index()].push(index);
             }
@@ -51,7 +48,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
             }
         }
         let (members, locals, frames, about_to) = Default::default();
-        Self { trace, objects, symbols, by_thread, locking, made_by, members, locals, frames, about_to }
+        Self { trace, objects, symbols, locking, made_by, members, locals, frames, about_to }
     }
 
     /// With what is known of frames on stacks.
@@ -70,8 +67,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
 
     /// How many events its thread has before it.
     pub fn events_before(&self, index: EventIndex) -> usize {
-        let events = self.by_thread.get(self.trace.event(index).thread.index());
-        events.map_or(0, |events| events.partition_point(|event| *event < index))
+        self.trace.program_order().place(index).1 as usize
     }
 
     /// The frames of one site: a return address, so the instruction is the one before.
@@ -146,9 +142,10 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     fn right_before(&self, thread: ThreadId, index: EventIndex) -> Option<Frame> {
         /// How many events are looked at.
         const LATEST: usize = 8;
-        let events = self.by_thread.get(thread.index())?.get(..self.events_before(index))?;
+        let order = self.trace.program_order();
+        let events = order.range(thread.index(), 0..order.before(thread.index(), index));
         let context = self.trace.event(index).context;
-        events.iter().rev().take(LATEST).map(|before| self.trace.event(*before)).find_map(|before| {
+        events.rev().take(LATEST).map(|before| self.trace.event(before)).find_map(|before| {
             let stack = if before.context == context { self.stack(before.site, before.context) } else { Vec::new() };
             stack.into_iter().find(|frame| frame.origin() == Origin::Program)
         })

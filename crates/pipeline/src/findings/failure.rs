@@ -134,12 +134,8 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         };
         let mut places = vec![failure.to_string()];
         // A thread that has done nothing is called by where it was created.
-        let named =
-            last.map(
-                |index| {
-                    if trace.kind(index) == EventKind::Start { self.creation_of(index).unwrap_or(index) } else { index }
-                },
-            );
+        let named = last
+            .map(|index| if trace.kind(index) == EventKind::Start { self.creation_of(index).unwrap_or(index) } else { index });
         places.extend(named.map(|index| place_key(trace, self.symbols, trace.event(index).site, trace.event(index).context)));
         let story = self.story(runner);
         let did = |index| if ran(&index) { "ran last" } else { "was the last in the program's own code" };

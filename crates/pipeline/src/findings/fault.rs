@@ -107,8 +107,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         let (note, began, ended) = match owner.kind {
             ObjectKind::Stack { thread } => {
                 let trace = self.trace();
-                let joins =
-                    |index: &EventIndex| matches!(trace.kind(*index), EventKind::Join { child, .. } if child == thread);
+                let joins = |index: &EventIndex| matches!(trace.kind(*index), EventKind::Join { child, .. } if child == thread);
                 let join = trace.indices().find(joins);
                 let joined = join.map(|join| format!(", and which {} had joined", self.who_and_where(join)));
                 let note = format!("{was}, which had ended{}", joined.unwrap_or_default());

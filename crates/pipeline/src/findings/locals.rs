@@ -71,10 +71,11 @@ impl<S: Symbols + ?Sized> Describer<'_, S> {
     /// The variable of the owner's functions that lies there, at that moment.
     fn local_in(&self, owner: ThreadId, moment: Option<EventIndex>, machine: u64) -> Option<Local> {
         let trace = self.trace();
-        let events = self.by_thread.get(owner.index())?;
+        let order = trace.program_order();
         // What it did last, or does itself.
-        let before = moment.map_or(events.len(), |moment| events.partition_point(|event| *event <= moment));
-        let last = trace.event(*events.get(before.checked_sub(1)?)?);
+        let until = moment.map_or(EventIndex(u32::MAX), |moment| EventIndex(moment.0.saturating_add(1)));
+        let last = order.before(owner.index(), until).checked_sub(1)?;
+        let last = trace.event(order.at(owner.index(), last));
         let (mut site, mut context): (SiteId, ContextId) = (last.site, last.context);
         for _ in 0..trace.contexts.len() {
             if context == ContextId::ROOT {

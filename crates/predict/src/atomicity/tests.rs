@@ -96,7 +96,11 @@ fn sections_of_two_calls_do_not_belong_together() {
 }
 
 fn change(trace: &mut Trace, at: usize, change: impl Fn(&mut Event)) {
-    trace.events.change(|place, event| if place == at { change(event) });
+    trace.events.change(|place, event| {
+        if place == at {
+            change(event)
+        }
+    });
 }
 
 /// A container's member functions may call each other however deep: the section is where lock and access are.
@@ -170,8 +174,7 @@ fn halves(sections: &[&[(AccessClass, Address)]]) -> Trace {
 
 fn whole_of(trace: &Trace) -> Extended {
     let of = |thread| {
-        let mut mine =
-            trace.indices().filter(|index| trace.event(*index).thread == thread && trace.access(*index).is_some());
+        let mut mine = trace.indices().filter(|index| trace.event(*index).thread == thread && trace.access(*index).is_some());
         let first = mine.next().expect("it accesses something");
         (thread, first, mine.next_back().expect("it accesses more"))
     };

@@ -124,8 +124,8 @@ fn in_order(question: &Question<'_, '_>, needs: &Dependences, goals: &[EventInde
     if index.semaphores {
         return order;
     }
-    let mut cut = vec![0; index.threads.threads()];
-    let mut steps = vec![0_usize; index.threads.threads()];
+    let mut cut = vec![0; index.thread_count()];
+    let mut steps = vec![0_usize; index.thread_count()];
     let mut sequence = Vec::new();
     for &event in &order {
         let (thread, at) = index.place(event);

@@ -8,7 +8,7 @@ use crate::index::Index;
 use crate::maximal::Facts;
 use crate::options::Options;
 use crate::regroup::{Order, regroup};
-use rashomon_event::{EventIndex, EventKind, WitnessLevel};
+use rashomon_event::{EventIndex, EventKind, EventSet, WitnessLevel};
 use rashomon_order::SharedMemory;
 use std::cell::OnceCell;
 
@@ -72,8 +72,11 @@ impl<'a, 't> Question<'a, 't> {
     /// The recorded order of what is below the cut, with fewer context switches.
     pub fn regroup(&self, cut: &Cut) -> Option<Vec<EventIndex>> {
         let trace_order = self.trace_order.get_or_init(|| {
-            let whole = self.index.threads.counts().collect();
-            Order::of(self.index, self.memory, &whole, self.index.trace.indices())
+            let whole = self.index.counts();
+            let trace = self.index.trace;
+            let (others, kept) = (trace.events.besides_accesses(), trace.kept_events());
+            // What else there is constrains nothing.
+            Order::of(self.index, self.memory, &whole, EventSet::union([others, &kept, self.memory.sharing()]))
         });
         regroup(self.index, cut, &[&self.index.instances, trace_order])
     }

@@ -69,8 +69,6 @@ pub struct Facts<'a, 't> {
     /// What the trace says of uses of reads counts.
     heeds_uses: bool,
     pub granules: Vec<Granule>,
-    /// The events that touch shared memory.
-    sharing: EventSet,
     /// The events of which a slice has to know more than the order.
     telling: EventSet,
     pub semaphores: BTreeMap<Address, Semaphore>,
@@ -112,7 +110,6 @@ impl<'a, 't> Facts<'a, 't> {
             values,
             heeds_uses: false,
             granules: vec![Granule::default(); memory.len()],
-            sharing: EventSet::with_room(index.trace.events.len()),
             telling: EventSet::with_room(index.trace.events.len()),
             semaphores: BTreeMap::new(),
         };
@@ -120,7 +117,9 @@ impl<'a, 't> Facts<'a, 't> {
             facts.semaphores.insert(address, Semaphore { initial, ..Semaphore::default() });
         }
         let mut last: Vec<[Option<EventIndex>; 8]> = vec![[None; 8]; memory.len()];
-        let mut events = deadline.bound(index.trace.indices());
+        let used: EventSet = index.trace.uses.iter().map(|one| one.read).collect();
+        let all = EventSet::union([index.trace.events.besides_accesses(), memory.sharing(), &used]);
+        let mut events = deadline.bound(all);
         for event in events.by_ref() {
             facts.event(event, &mut last);
         }
@@ -141,7 +140,6 @@ impl<'a, 't> Facts<'a, 't> {
         if let Some(access) = trace.access(event)
             && self.access(event, &access, last)
         {
-            self.sharing.insert(event);
             told = true;
         }
         if told {
@@ -226,7 +224,7 @@ impl<'a, 't> Facts<'a, 't> {
     }
 
     pub fn is_shared(&self, event: EventIndex) -> bool {
-        self.sharing.contains(event)
+        self.memory.sharing().contains(event)
     }
 
     /// Whether a read sees what it saw if it sees these of its bytes from `writer`.
@@ -256,8 +254,7 @@ impl<'a, 't> Facts<'a, 't> {
 
     /// Where these granules are read and written.
     pub fn sites_of(&self, granules: &BTreeSet<u32>) -> BTreeSet<SiteId> {
-        let reads =
-            self.index.trace.indices().filter(|&event| self.reads(event).any(|read| granules.contains(&read.granule)));
+        let reads = self.index.trace.indices().filter(|&event| self.reads(event).any(|read| granules.contains(&read.granule)));
         let writes = granules.iter().flat_map(|&granule| self.granules[granule as usize].writes());
         let events = reads.chain(writes.map(|write| write.event));
         events.map(|event| self.index.trace.event(event).site).collect()

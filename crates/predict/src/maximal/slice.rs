@@ -66,8 +66,8 @@ pub struct Most {
 /// `None`: the deadline has passed, or it would cost more.
 pub fn slice(facts: &Facts<'_, '_>, target: Target<'_>, bounds: Most, deadline: Deadline) -> Option<Slice> {
     let index = facts.index;
-    let threads = index.threads.threads();
-    let most = index.threads.counts().collect();
+    let threads = index.thread_count();
+    let most = index.counts();
     let (choices, grown) = Default::default();
     let mut slice = Slice { cut: vec![0; threads], choices, has_uses: false, looks: 0, nodes: 0, most, grown };
     for &goal in target.goals {

@@ -21,7 +21,7 @@ pub fn range(length: usize, target: Target<'_>, events: usize) -> Option<Range<u
 pub fn around(index: &Index<'_>, target: Target<'_>, events: usize) -> Option<Part> {
     let length = index.trace.events.len();
     let Range { start: from, end: to } = range(length, target, events)?;
-    let threads = 0..index.threads.threads();
+    let threads = 0..index.thread_count();
     let counts = |bound: usize| threads.clone().map(move |thread| index.threads.before(thread, EventIndex(bound as u32)));
     let (prefix, mut cut): (Vec<u32>, Vec<u32>) = (counts(from).collect(), counts(to).collect());
     for &goal in target.goals {

@@ -88,8 +88,7 @@ fn check(trace: &Trace, bytewise: bool, tally: &mut Tally) {
     }
     let graph = LockGraph::new(trace);
     // Of those with a condition wait only the sync-preserving ones are decided.
-    let condition =
-        |cycle: &Vec<EventIndex>| cycle.iter().any(|&event| matches!(trace.kind(event), EventKind::WaitEnd { .. }));
+    let condition = |cycle: &Vec<EventIndex>| cycle.iter().any(|&event| matches!(trace.kind(event), EventKind::WaitEnd { .. }));
     let mut expected = causal.deadlocks;
     expected.retain(|cycle| !condition(cycle));
     for pattern in graph.patterns(5, usize::MAX) {

@@ -152,8 +152,7 @@ fn check(trace: &Trace, bytes: Option<&Contents>, tally: &mut Tally) {
         }
     }
     let graph = LockGraph::new(trace);
-    let condition =
-        |cycle: &Vec<EventIndex>| cycle.iter().any(|&event| matches!(trace.kind(event), EventKind::WaitEnd { .. }));
+    let condition = |cycle: &Vec<EventIndex>| cycle.iter().any(|&event| matches!(trace.kind(event), EventKind::WaitEnd { .. }));
     let mut deadlocks = expected.deadlocks;
     deadlocks.retain(|cycle| !condition(cycle));
     for pattern in graph.patterns(5, usize::MAX) {

@@ -81,8 +81,7 @@ fn sound(trace: &Trace, predictions: &Predictions, tally: &mut Tally) {
         *(if witness.level == WitnessLevel::Causal { &mut tally.causal } else { &mut tally.synchronisation }) += 1;
         if let CandidateKind::Deadlock { waits, locks } = &witness.candidate {
             tally.deadlocks += 1;
-            tally.conditions +=
-                usize::from(waits.iter().any(|&wait| matches!(trace.kind(wait), EventKind::WaitEnd { .. })));
+            tally.conditions += usize::from(waits.iter().any(|&wait| matches!(trace.kind(wait), EventKind::WaitEnd { .. })));
             tally.across += usize::from(locks.contains(&None));
         }
     }

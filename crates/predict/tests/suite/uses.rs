@@ -33,9 +33,8 @@ fn uses_of(trace: &Trace, seed: u64) -> Vec<ReadUse> {
         let later: Vec<EventIndex> =
             trace.indices().filter(|&other| other > read && trace.event(other).thread == event.thread).collect();
         let first = later.get(lots.below(later.len() as u64 + 2) as usize).copied();
-        let writes = |other: &EventIndex| {
-            trace.access(*other).is_some_and(|access| access.class.writes()) && is_shared(trace, *other)
-        };
+        let writes =
+            |other: &EventIndex| trace.access(*other).is_some_and(|access| access.class.writes()) && is_shared(trace, *other);
         let before = |other: &EventIndex| first.is_none_or(|first| *other < first);
         let written = later.iter().copied().filter(|other| writes(other) && before(other) && lots.below(2) == 0).collect();
         uses.push(ReadUse { read, first, written });
