@@ -242,7 +242,13 @@ impl Events {
 
     #[inline]
     fn stretch(&self, place: usize) -> usize {
-        let mut stretch = self.directory[place / DIRECTORY_STEP] as usize;
+        self.stretch_from(0, place)
+    }
+
+    /// The stretch of an event, which is not before a known one.
+    #[inline]
+    fn stretch_from(&self, known: usize, place: usize) -> usize {
+        let mut stretch = known.max(self.directory[place / DIRECTORY_STEP] as usize);
         while self.stretches.get(stretch + 1).is_some_and(|next| next.first as usize <= place) {
             stretch += 1;
         }
@@ -295,6 +301,23 @@ impl Events {
     /// Where each event is in its thread.
     pub fn program_order(&self) -> &ProgramOrder {
         self.order.get_or_init(|| ProgramOrder::of(self))
+    }
+
+    /// The events that are in any of the sets, in their order.
+    ///
+    /// # Panics
+    /// If one is of another trace, which has more events.
+    pub fn select<'a, const N: usize>(
+        &'a self,
+        sets: [&'a EventSet; N],
+    ) -> impl Iterator<Item = (EventIndex, Event)> + use<'a, N> {
+        let mut stretch = 0;
+        EventSet::union(sets).map(move |index| {
+            stretch = self.stretch_from(stretch, index.index());
+            let Shape { site, kind } = self.shape(index.index());
+            let Stretch { thread, context, ordinal, .. } = self.stretches[stretch];
+            (index, Event { thread, site, context, ordinal, kind })
+        })
     }
 
     /// Consecutive events of one thread each: the first of them, and whose they are.

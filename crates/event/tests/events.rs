@@ -83,6 +83,9 @@ fn same(packed: &Events, plain: &[Event]) {
         assert_eq!(packed.at(place), *event);
         assert_eq!(packed.kind(place), event.kind);
     }
+    let others = plain.iter().enumerate().filter(|(_, event)| !matches!(event.kind, Plain(_)));
+    let selected = packed.select([packed.besides_accesses()]).filter(|(_, event)| !matches!(event.kind, Plain(_)));
+    assert!(selected.eq(others.map(|(place, event)| (EventIndex(place as u32), *event))));
     assert_eq!((packed.get(plain.len()), packed.last()), (None, plain.last().copied()));
     assert_eq!(packed.last_thread(), plain.iter().map(|event| event.thread).max());
     let begins = |place: usize| place == 0 || plain[place - 1].thread != plain[place].thread;

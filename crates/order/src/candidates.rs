@@ -17,7 +17,7 @@ use crate::history::{Cell, History};
 use crate::lockset::{LockSetId, LockSets};
 use crate::pairs::{Pairs, SitePair};
 use crate::shared_memory::SharedMemory;
-use rashomon_event::{Access, AccessClass, AtomicOp, Deadline, Event, EventKind, EventSet, MemoryOrder, SiteId, Trace};
+use rashomon_event::{Access, AccessClass, AtomicOp, Deadline, Event, EventKind, MemoryOrder, SiteId, Trace};
 
 /// Conflicting pairs that happens-before does not order, by site pair, with up to `representatives` each.
 ///
@@ -84,8 +84,8 @@ fn races_as(
     let mut history = History::new(memory.len());
     let mut pairs = Pairs::new(trace, representatives);
     let kept = trace.kept_events();
-    for index in deadline.bound(EventSet::union([trace.events.besides_accesses(), &kept, memory.contending()])) {
-        let event = &told(&trace.event(index));
+    for (index, event) in deadline.bound(trace.events.select([trace.events.besides_accesses(), &kept, memory.contending()])) {
+        let event = &told(&event);
         let passive = matches!(event.kind, EventKind::Access(_)) && !order.is_kept(index);
         if !passive {
             order.receive(index, event);
@@ -125,8 +125,7 @@ pub fn hybrid_until(trace: &Trace, memory: &SharedMemory, representatives: usize
     let mut history = History::new(memory.len());
     let mut pairs = Pairs::new(trace, representatives).with_others();
     let kept = trace.kept_events();
-    for index in deadline.bound(EventSet::union([trace.events.besides_accesses(), &kept, memory.contending()])) {
-        let event = trace.event(index);
+    for (index, event) in deadline.bound(trace.events.select([trace.events.besides_accesses(), &kept, memory.contending()])) {
         let plain = matches!(event.kind, EventKind::Access(_));
         let passive = plain && !order.is_kept(index);
         if !passive {

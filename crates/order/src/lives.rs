@@ -61,8 +61,7 @@ pub fn unordered_uses(
     let mut order = HappensBefore::new(trace, model);
     let mut coming = edges.iter().enumerate().peekable();
     let kept = trace.kept_events();
-    for index in deadline.bound(EventSet::union([trace.events.besides_accesses(), &kept, by_accesses])) {
-        let event = trace.event(index);
+    for (index, event) in deadline.bound(trace.events.select([trace.events.besides_accesses(), &kept, by_accesses])) {
         while let Some((number, edge)) = coming.next_if(|(_, edge)| edge.before <= index) {
             pass(&order, (number, edge), &mut objects, &mut found);
         }
@@ -143,8 +142,7 @@ pub fn reorderable_uses(
             .map(|(.., used)| (number, used))
             .collect()
     };
-    for index in deadline.bound(EventSet::union([trace.events.besides_accesses()])) {
-        let event = trace.event(index);
+    for (index, event) in deadline.bound(trace.events.select([trace.events.besides_accesses()])) {
         while let Some(edge) = coming.next_if(|(_, edge)| edge.before <= index) {
             found.extend(pass(&order, edge, &mut lives));
         }
@@ -193,8 +191,7 @@ fn contested(
     if by_object.is_empty() {
         return objects;
     }
-    for index in EventSet::union([trace.events.besides_accesses(), by_accesses]) {
-        let event = trace.event(index);
+    for (index, event) in trace.events.select([trace.events.besides_accesses(), by_accesses]) {
         if let Some(object) = used(index, &event)
             && let Some(threads) = by_object.get(&object)
             && (threads.len() > 1 || !threads.contains(&event.thread))

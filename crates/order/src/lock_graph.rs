@@ -24,7 +24,7 @@ use crate::clock::VectorClock;
 use crate::happens_before::{HappensBefore, Model};
 use crate::lockset::{Held, LockSets, exclude};
 use crate::spanning::{HeldBy, Spanning};
-use rashomon_event::{Address, Deadline, Event, EventIndex, EventKind, EventSet, LockMode, SiteId, ThreadId, Trace};
+use rashomon_event::{Address, Deadline, Event, EventIndex, EventKind, LockMode, SiteId, ThreadId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub const MAX_INSTANCES: usize = 4096;
@@ -247,8 +247,7 @@ impl<'t> Pass<'t> {
         let trace = self.trace;
         let mut asked: Vec<Option<(EventIndex, Address, LockMode)>> = vec![None; self.order.threads()];
         let kept = trace.kept_events();
-        for index in deadline.bound(EventSet::union([trace.events.besides_accesses(), &kept])) {
-            let event = trace.event(index);
+        for (index, event) in deadline.bound(trace.events.select([trace.events.besides_accesses(), &kept])) {
             if matches!(event.kind, EventKind::Access(_)) {
                 if self.order.is_kept(index) {
                     self.order.receive(index, &event);

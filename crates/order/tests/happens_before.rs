@@ -1,7 +1,7 @@
 //! Vector clocks against the definition: edges written down from the standard's words, closed by brute force.
 
 use rashomon_event::{
-    AccessClass, Address, AtomicOp, Deadline, EventIndex, EventKind, LockMode, MemoryOrder, SiteId, ThreadId, Trace,
+    AccessClass, Address, AtomicOp, Deadline, Event, EventIndex, EventKind, LockMode, MemoryOrder, SiteId, ThreadId, Trace,
 };
 use rashomon_order::{Model, ReleaseSequences, SharedMemory, hybrid, races, races_if_atomic, unordered};
 use rashomon_testkit::{Features, Shape, describe, parse, random};
@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 
 /// `before[a][b]`: event `a` happens before event `b`.
 fn closure(trace: &Trace, model: Model) -> Vec<Vec<bool>> {
-    let events = &trace.events;
+    let events: Vec<Event> = trace.events.iter().collect();
     let n = events.len();
     let mut before = vec![vec![false; n]; n];
     for b in 0..n {
         for a in 0..b {
-            let synchronises = events.at(a).thread == events.at(b).thread
+            let synchronises = events[a].thread == events[b].thread
                 || edge(trace, a, b, model)
                 || (model.edges.locks && lock_edge(trace, a, b))
                 || (model.edges.atomics && atomic_edge(trace, a, b, model.release_sequences));

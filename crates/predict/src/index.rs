@@ -161,7 +161,7 @@ impl<'t> Index<'t> {
             writers: vec![[0; 8]; memory.len()],
             kept: trace.kept.iter().flat_map(|&(before, after)| [before, after]).collect(),
         };
-        let begins = (0..count).filter_map(|thread| (threads.count(thread) > 0).then(|| threads.at(thread, 0))).collect();
+        let begins = (0..count).filter(|thread| threads.count(*thread) > 0).map(|thread| threads.at(thread, 0)).collect();
         let kept = trace.kept_events();
         let all = EventSet::union([trace.events.besides_accesses(), memory.sharing(), &kept, &begins]);
         let mut events = deadline.bound(all);

@@ -1,7 +1,7 @@
 //! What the trace says about its synchronisation instances: which fork made a thread, which wait a wake-up belongs to, which
 //! events entered a barrier. One pass over the trace.
 
-use rashomon_event::{Address, EventIndex, EventKind, EventSet, Trace};
+use rashomon_event::{Address, EventIndex, EventKind, Trace};
 use std::collections::{HashMap, HashSet};
 
 pub(crate) struct Facts {
@@ -34,8 +34,7 @@ impl Facts {
         let mut balance: HashMap<Address, i64> = HashMap::new();
         let mut done: HashMap<Address, EventIndex> = HashMap::new();
         let mut latest: HashMap<Address, EventIndex> = HashMap::new();
-        for index in EventSet::union([trace.events.besides_accesses()]) {
-            let event = trace.event(index);
+        for (index, event) in trace.events.select([trace.events.besides_accesses()]) {
             let thread = event.thread.index();
             match event.kind {
                 EventKind::Fork { child } if child.index() < count && facts.fork[child.index()].is_none() => {

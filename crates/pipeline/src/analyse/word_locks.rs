@@ -18,8 +18,8 @@ use crate::findings::rust::is_from_rust;
 use rashomon_abi::record::Op;
 use rashomon_event::library::is_library;
 use rashomon_event::{
-    Address, AtomicOp, ContextId, Event, EventIndex, EventKind, EventSet, Frame, LockMode, MadeLock, MemoryOrder, OtherOp,
-    SiteId, ThreadId, Trace,
+    Address, AtomicOp, ContextId, Event, EventIndex, EventKind, Frame, LockMode, MadeLock, MemoryOrder, OtherOp, SiteId,
+    ThreadId, Trace,
 };
 use rashomon_symbolize::Symbolizer;
 use rashomon_trace::{BlockedRecord, LoadedTrace, RunOutcome};
@@ -273,8 +273,7 @@ impl Word {
 fn recognise_with(trace: &mut Trace, maker: impl Fn(&Trace, &Event) -> Option<Maker>) -> Last {
     // `None`: a word that is no lock.
     let mut words: FxHashMap<Address, Option<Word>> = FxHashMap::default();
-    for index in EventSet::union([trace.events.besides_accesses()]) {
-        let event = trace.event(index);
+    for (index, event) in trace.events.select([trace.events.besides_accesses()]) {
         let EventKind::Atomic { access, op, order, value } = event.kind else { continue };
         let writes = access.class.writes() && op != AtomicOp::CasFailed;
         let maker = if writes { maker(trace, &event) } else { None };

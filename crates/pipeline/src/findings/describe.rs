@@ -11,8 +11,8 @@ use crate::findings::wrappers;
 use rashomon_abi::record::{descriptor_at, sync_source};
 use rashomon_event::finding::{HeldLock, Origin};
 use rashomon_event::{
-    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, EventSet, Frame, LockMode, MadeLock, Object,
-    ObjectKind, Side, Site, SiteId, ThreadId, Trace,
+    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, MadeLock, Object, ObjectKind, Side,
+    Site, SiteId, ThreadId, Trace,
 };
 use rashomon_report::text::names::function as short_function;
 use rashomon_trace::{FrameRecord, LoadedTrace, SyncKind, SyncObjects};
@@ -38,8 +38,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     pub fn new(trace: &'a Trace, objects: &'a SyncObjects, symbols: &'a S) -> Self {
         let mut locking = vec![Vec::new(); trace.threads.len()];
         let mut made_by = HashMap::new();
-        for index in EventSet::union([trace.events.besides_accesses()]) {
-            let event = trace.event(index);
+        for (index, event) in trace.events.select([trace.events.besides_accesses()]) {
             if lock_of(&event).is_some() {
                 locking[event.thread.index()].push(index);
             }
