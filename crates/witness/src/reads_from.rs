@@ -7,8 +7,8 @@
 
 use crate::values::{self, Initial};
 use rashomon_event::{Access, EventIndex, EventKind, EventSet, NumberedEvents, ReadUse, Stand, ThreadId, Trace};
-use rustc_hash::FxHashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 
 const PAGE: u64 = 256;
 /// No event wrote this byte before.
@@ -23,6 +23,27 @@ enum Touched {
     One(u32),
     /// It touches several pages, of which some are shared.
     Several,
+}
+
+/// By page.
+type Pages<T> = HashMap<u64, T, BuildHasherDefault<PageHasher>>;
+
+/// Numbers of pages are looked up at each access: a multiplication is enough to spread them.
+#[derive(Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26)
+    }
 }
 
 /// Who touches a page.
@@ -136,7 +157,7 @@ fn each_page(access: &Access, mut visit: impl FnMut(u64, usize, usize)) {
 /// What each read of the trace saw.
 pub(crate) struct ReadsFrom {
     /// The shared pages, numbered.
-    pages: FxHashMap<u64, u32>,
+    pages: Pages<u32>,
     /// The events that touch a shared page.
     touching: EventSet,
     /// Those that read one.
@@ -144,7 +165,7 @@ pub(crate) struct ReadsFrom {
     /// By their numbers: who wrote all the bytes that the event reads, or [`PIECES`].
     writers: Vec<u32>,
     /// What the others saw of shared pages.
-    pieces: FxHashMap<EventIndex, Vec<Run>>,
+    pieces: HashMap<EventIndex, Vec<Run>>,
     /// What reads saw that nobody had written.
     initial: Initial,
 }
@@ -152,7 +173,7 @@ pub(crate) struct ReadsFrom {
 impl ReadsFrom {
     pub fn new(trace: &Trace) -> Self {
         let (touching, reading) = (EventSet::with_room(trace.events.len()), NumberedEvents::default());
-        let (writers, pieces) = (Vec::new(), FxHashMap::default());
+        let (writers, pieces) = (Vec::new(), HashMap::new());
         let pages = shared_pages(trace);
         let mut reads_from = Self { pages, touching, reading, writers, pieces, initial: Initial::new() };
         let mut reading = EventSet::with_room(trace.events.len());
@@ -320,8 +341,8 @@ impl ReadsFrom {
 }
 
 /// Numbers the pages that somebody writes and that more than one thread touches.
-fn shared_pages(trace: &Trace) -> FxHashMap<u64, u32> {
-    let mut uses: FxHashMap<u64, Use> = FxHashMap::default();
+fn shared_pages(trace: &Trace) -> Pages<u32> {
+    let mut uses: Pages<Use> = Pages::default();
     for event in &trace.events {
         let Some(access) = event.access() else { continue };
         each_page(&access, |page, _, _| {
