@@ -226,6 +226,7 @@ impl Members {
                 }
                 _ => {
                     written.bytes = Some(self.size(bare, 0)?.unwrap_or(0));
+                    written.is_inside = offset > 0;
                     break;
                 }
             }
@@ -428,7 +429,7 @@ pub struct Written {
     pub words: String,
     /// Of what is no structure.
     pub bytes: Option<u64>,
-    /// The place is inside of a structure of C's library, such as a mutex: no program uses it.
+    /// The place is inside of a number or a pointer, or of a structure of C's library, such as a mutex: no program uses it.
     pub is_inside: bool,
 }
 

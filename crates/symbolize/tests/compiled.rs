@@ -258,6 +258,7 @@ fn members_have_names() {
         assert_eq!(in_block(104, 40), ["bank::Stats::entries[1].value"]);
         assert!(in_block(103, 64).is_empty(), "a block of another size is something else");
         assert!(in_block(104, 12).is_empty(), "padding has no name");
+        assert!(in_block(104, 42).is_empty(), "nobody uses half of a number");
         let by = |function: &str, offset, used| -> Vec<String> {
             let code = symbol(&module, function).0 + 1;
             let found = symbolizer.members_of_block(&module, code, 48, offset, used);
