@@ -5,8 +5,9 @@
 //! it, `Acquire` for what takes something in, `Blocking` for calls that failed. The object is the file's identity, not the
 //! descriptor's number: of the process's own pipes, its ordinal, so that re-executions agree; of others, device and
 //! inode. Sockets are one object, as their two ends have no identity in common, but for connections that the process has with
-//! itself ([`connections`]). Descriptors 0 to 2 leave an event whatever
-//! they are, so that a re-execution with other standard files counts the same events.
+//! itself ([`connections`]). Descriptors 0 to 2 leave an event whatever they are, so that a re-execution with other standard
+//! files counts the same events. Where they are a device, such as a terminal, each is an object of its own: who reads what is
+//! typed is not behind what was printed there, nor is a reader of `/dev/null` behind its writers.
 //!
 //! In serial mode a thread asks poll(2) first and blocks in the model until the file is ready. Then it makes the call with the
 //! turn in its hands. Writes to pipes and streams go in pieces of [`PIECE`] bytes, which a ready pipe takes at once; each piece
@@ -40,6 +41,7 @@ pub const EAGAIN: c_int = 11;
 pub const PIECE: usize = 4096;
 pub const SOCKETS: u64 = 1 << 47;
 const CONNECTION: u64 = 1 << 45;
+const STANDARD: u64 = 1 << 44;
 const SO_TYPE: usize = 3;
 const SO_RCVTIMEO: usize = 20;
 const SO_SNDTIMEO: usize = 21;
@@ -94,6 +96,9 @@ impl Descriptor {
         }
         if let Some(ordinal) = external::ordinal(self.identity) {
             return SOCKETS | ordinal;
+        }
+        if self.kind == Kind::Device && self.is_standard() {
+            return SOCKETS | STANDARD | self.file as u64;
         }
         let mixed = (self.identity.inode ^ self.identity.device.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         SOCKETS | 1 << 46 | mixed >> 18
