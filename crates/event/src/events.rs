@@ -142,29 +142,20 @@ impl Events {
     }
 
     #[inline]
-    fn row(&mut self, site: SiteId, mut kind: EventKind) -> Row {
+    fn row(&mut self, site: SiteId, kind: EventKind) -> Row {
         if is_kept_whole(&kind) {
             return self.whole(site, kind);
         }
-        let mut low = 0;
-        if let Some(address) = address_of(&mut kind) {
+        let (mut form, mut low, mut atomic) = (kind, 0, None);
+        if let Some(address) = address_of(&mut form) {
             low = (address.0 & LOW) as u32;
             address.0 &= !LOW;
         }
-        let mut atomic = None;
-        if let EventKind::Atomic { value, .. } = &mut kind {
+        if let EventKind::Atomic { value, .. } = &mut form {
             atomic = Some([low, (*value & LOW) as u32, (*value >> 32) as u32]);
             *value = 0;
         }
-        let Some(shape) = self.number(Shape { site, kind }) else {
-            if let Some(address) = address_of(&mut kind) {
-                address.0 |= u64::from(low);
-            }
-            if let (EventKind::Atomic { value, .. }, Some([_, below, above])) = (&mut kind, atomic) {
-                *value = u64::from(below) | u64::from(above) << 32;
-            }
-            return self.whole(site, kind);
-        };
+        let Some(shape) = self.number(Shape { site, kind: form }) else { return self.whole(site, kind) };
         if let Some(atomic) = atomic {
             low = self.atomics.len() as u32;
             self.atomics.push(atomic);
