@@ -91,10 +91,6 @@ impl From<EventSet> for NumberedEvents {
 }
 
 impl NumberedEvents {
-    pub fn contains(&self, event: EventIndex) -> bool {
-        self.set.contains(event)
-    }
-
     /// How many events of the set come before this one, if it is one of them.
     #[inline]
     pub fn number(&self, event: EventIndex) -> Option<usize> {

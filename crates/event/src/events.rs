@@ -320,8 +320,8 @@ impl Events {
         })
     }
 
-    /// Whether one of the events may be of such a kind; what `is_such` is told of it may lack addresses and values. `false` is
-    /// certain.
+    /// Whether one of the events may be of such a kind, or was until [`Self::set_kind`]; what `is_such` is told of it may lack
+    /// addresses and values. `false` is certain.
     pub fn may_have(&self, is_such: impl Fn(&EventKind) -> bool) -> bool {
         self.shapes.iter().chain(&self.whole).any(|shape| is_such(&shape.kind))
     }

@@ -4,12 +4,9 @@
 //! an event; where an event is takes at most [`DIRECTORY_STEP`] steps, which event is at a position a search among the thread's
 //! runs.
 
-use crate::events::Events;
+use crate::events::{DIRECTORY_STEP, Events};
 use crate::ids::{EventIndex, ThreadId};
 use std::ops::Range;
-
-/// Events from one entry of the directory to the next.
-const DIRECTORY_STEP: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Run {

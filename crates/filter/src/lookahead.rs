@@ -1,5 +1,5 @@
-//! The filter with the whole trace at hand: concurrential equivalence as the thesis defines it (§3.3, conditions 4 and 5), and so
-//! the rule of two threads for detectors with an order.
+//! The filter with the whole trace at hand: concurrential equivalence as the thesis defines it (§3.3, conditions 4 and 5), and
+//! so the rule of two threads for detectors with an order.
 //!
 //! For an access e and another thread u, the accesses of u that are not ordered with e are a stretch: from the first that does
 //! not precede e to the last that does not follow it. One access covers another, as far as order goes, if for each thread but the

@@ -1,7 +1,8 @@
 //! How much semaphores begin with, and which posts a take cannot do without.
 //!
 //! The k-th take of a semaphore that begins with n needs k − n posts. Which ones another order of the posts could change; here
-//! they are the first k − n of the trace, as in prediction. What later posts know is then no reason why a take comes after them.
+//! they are the first k − n of the trace, as in prediction. What later posts know is then no reason why a take comes after
+//! them.
 
 use crate::clock::{JoinedClocks, VectorClock};
 use rashomon_event::{Address, EventKind, EventSet, Trace};

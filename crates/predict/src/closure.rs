@@ -1,12 +1,12 @@
 //! The least set of events that must run before some goals can be next.
 //!
 //! Computed: per thread, how long a prefix. [`Closures::sync_preserving`] is the sync-preserving ideal (Mathur, Pavlogiannis,
-//! Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §4.1): closed under program order, instances
-//! and reads-from, and of two critical sections of one lock whose modes conflict, if both have begun, the earlier one of the
-//! trace has ended. The goals are feasible together by a sync-preserving reordering iff no goal is in the set; the trace's
-//! projection onto the set is then a witness. [`Closures::optimistic`] is the optimistic lock closure (Shi, Mathur, Pavlogiannis,
-//! "Optimistic Prediction of Synchronization-Reversal Data Races", ICSE 2024): every section that can end without a goal has
-//! ended. [`least`] closes under a list of needs only.
+//! Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §4.1): closed under program order,
+//! instances and reads-from, and of two critical sections of one lock whose modes conflict, if both have begun, the earlier one
+//! of the trace has ended. The goals are feasible together by a sync-preserving reordering iff no goal is in the set; the
+//! trace's projection onto the set is then a witness. [`Closures::optimistic`] is the optimistic lock closure (Shi, Mathur,
+//! Pavlogiannis, "Optimistic Prediction of Synchronization-Reversal Data Races", ICSE 2024): every section that can end without
+//! a goal has ended. [`least`] closes under a list of needs only.
 //!
 //! Extensions of the sources' models, all by edges or modes: shared locks, condition waits (which end and begin sections),
 //! barriers, semaphores (conservative, see [`crate::index`]), once, publication, byte-wise reads-from, atomics as accesses. Cost:

@@ -71,7 +71,7 @@ pub struct Wait {
 
 pub struct Index<'t> {
     pub trace: &'t Trace,
-    /// Program order.
+    /// By thread, its events in program order.
     pub threads: &'t ProgramOrder,
     /// In the order of acquisition in the trace.
     pub sections: Vec<Section>,
@@ -247,7 +247,7 @@ enum Level {
 
 impl Builder<'_> {
     fn event(&mut self, event: EventIndex, memory: &SharedMemory) {
-        let kind = self.index.trace.events.kind(event.index());
+        let kind = self.index.trace.kind(event);
         let (thread, at) = self.index.place(event);
         if at == 0
             && let Some((parent, fork)) = self.index.fork[thread as usize]
@@ -270,7 +270,7 @@ impl Builder<'_> {
             self.index.steps[thread as usize].push(Step { at, effect });
         }
         self.instance(event, kind, thread, at);
-        if let EventKind::Access(access) | EventKind::Atomic { access, .. } = kind {
+        if let Some(access) = kind.access() {
             for (granule, bytes) in memory.granules(&access) {
                 if access.class.reads() {
                     let level = if access.atomic { Level::AtomicRead } else { Level::PlainRead };

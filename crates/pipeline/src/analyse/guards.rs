@@ -1,10 +1,10 @@
 //! Guards of C++ static variables: whoever finds one set comes behind the initialisation.
 //!
 //! Compiled code looks at a guard's first byte by itself, with an atomic load, and calls the library only where the variable is
-//! not initialised (Itanium C++ ABI §3.3.3). To a prediction the load might come before the initialisation, and find nothing: the
-//! code behind it would not run then, but which code a value leads to is not recorded. So a load that finds the guard set becomes
-//! [`EventKind::OnceSeen`], as a call of `pthread_once` that comes too late is. Happens-before stays what it was: the load
-//! acquired what the end of the initialisation had passed on.
+//! not initialised (Itanium C++ ABI §3.3.3). To a prediction the load might come before the initialisation, and find nothing:
+//! the code behind it would not run then, but which code a value leads to is not recorded. So a load that finds the guard set
+//! becomes [`EventKind::OnceSeen`], as a call of `pthread_once` that comes too late is. Happens-before stays what it was: the
+//! load acquired what the end of the initialisation had passed on.
 
 use rashomon_event::{Address, AtomicOp, EventKind, Trace};
 use rustc_hash::FxHashMap;

@@ -3,7 +3,7 @@
 use crate::analyse::modules::{Unseen, asks_processor};
 use crate::check::leads::{MOST_OF_ONE_RECORDING, ended_blocked};
 use crate::progress::{Observer, Progress};
-use rashomon_event::{EventKind, FindingId, ProcessPath, counted};
+use rashomon_event::{EventIndex, EventKind, EventSet, FindingId, ProcessPath, counted};
 use rashomon_report::Unexamined;
 use rashomon_report::summary::NOTHING_PREDICTED;
 use rashomon_trace::{LoadedTrace, Shortcoming};
@@ -143,8 +143,9 @@ impl Tally {
             notes.push("recorded with threads in parallel: nothing is predicted, only suspected and proven".into());
         }
         let unseen = Unseen::of(loaded, trusted);
-        let takes = |kind: &EventKind| matches!(kind, EventKind::Take { .. });
-        self.keeps_to_recorded |= !unseen.is_empty() || loaded.trace.events.may_have(takes);
+        let takes = |event: EventIndex| matches!(loaded.trace.kind(event), EventKind::Take { .. });
+        let mut others = EventSet::union([loaded.trace.events.besides_accesses()]);
+        self.keeps_to_recorded |= !unseen.is_empty() || others.any(takes);
         let unknown: Vec<&str> = unseen.libraries.iter().chain(&unseen.standard).map(String::as_str).collect();
         if !unknown.is_empty() {
             notes.push(format!("not instrumented, {NOTHING_PREDICTED}, only suspected and proven: {}", unknown.join(", ")));

@@ -2,8 +2,8 @@
 //!
 //! **Variables.** Accesses are of ranges of bytes, which overlap as they like. Neighbouring bytes are one variable when every
 //! access that touches one touches the other: the boundaries of all accesses cut memory into such pieces. Two accesses overlap
-//! exactly if they share a piece, so no conflict is lost and none is added (Carril, Tichy 2015, §3 join adjacent bytes likewise).
-//! An access of several pieces becomes as many events, one that reads and writes becomes a read and a write of each.
+//! exactly if they share a piece, so no conflict is lost and none is added (Carril, Tichy 2015, §3 join adjacent bytes
+//! likewise). An access of several pieces becomes as many events, one that reads and writes becomes a read and a write of each.
 //!
 //! **Synchronisation.** Waiting for a condition releases the mutex and acquires it again; a signal releases what those it woke
 //! acquire, an object for each such signal, so that a wake-up is ordered behind its own signal only. Barriers are objects, one a

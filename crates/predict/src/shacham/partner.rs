@@ -1,5 +1,5 @@
-//! The access a1 that a warning a2 may race with: Shacham et al. 2007, §3.1. The last access before a2 with m^a1 = m^a2, t^a1 ≠
-//! t^a2, one a write, one not protected (an atomic access is protected), and disjoint locks.
+//! The access a1 that a warning a2 may race with: Shacham et al. 2007, §3.1. The last access before a2 with m^a1 = m^a2,
+//! t^a1 ≠ t^a2, one a write, one not protected (an atomic access is protected), and disjoint locks.
 //!
 //! Extension (their Fig. 7): if there is none before it, the first one after it is taken, and the roles change: the earlier
 //! access is a1. Locks held in shared mode by both do not exclude each other.
