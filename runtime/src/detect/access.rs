@@ -13,7 +13,7 @@ use super::local::{self, Local};
 use super::locksets;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Granule};
-use super::{Detector, detector, eraser, found, ranges};
+use super::{Detector, detector, eraser, fast, found, ranges};
 use crate::detect::own::Own;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_logic::cells::{Kind, covers, encode};
@@ -90,6 +90,17 @@ pub fn word(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32
     if detector() == Detector::LockSet {
         return eraser::word(thread, address, bytes, how, reference);
     }
+    if detector() == Detector::HappensBefore && !how.atomic && !how.frees && !how.vptr {
+        return match how.read {
+            true => fast::within::<true>(thread, address, bytes, reference),
+            false => fast::within::<false>(thread, address, bytes, reference),
+        };
+    }
+    look_well(thread, address, bytes, how, reference)
+}
+
+/// The same under any detector that knows time.
+pub fn look_well(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) -> bool {
     for _ in 1..LOOKS {
         if let Some(quiet) = look(thread, address, bytes, how, reference, false) {
             return quiet;
@@ -129,6 +140,21 @@ pub fn fate(thread: &Own, seen: &[u32; CELLS], skipped: u32, bits: u32, how: How
         let old = cell >> REFERENCE_SHIFT;
         if old == spans::FREED {
             return Fate::Freed;
+        }
+        // Of plain accesses all that is asked of what is ordered is what the cell says.
+        if !hybrid
+            && !how.atomic
+            && let Some(bound) = spans::bound(old)
+            && (bound.slot_atomic >> 1 == slot || local.clock.get(bound.slot_atomic >> 1) >= bound.epoch)
+        {
+            if (!how.read || cell & READ != 0) && covers(bits, cell) {
+                if place < CELLS {
+                    superfluous |= 1 << at;
+                } else {
+                    place = at;
+                }
+            }
+            continue;
         }
         let granule = spans::granule(old);
         if is_ordered(local, slot, &granule) {

@@ -55,7 +55,7 @@ fn is_covered(thread: &Own, address: u64, bytes: u64, is_read: bool) -> bool {
     }
     let bits = shadow::byte_bits(address, bytes);
     let asked = !((block.size << REFERENCE_SHIFT) - 1) | bits | if is_read { 0 } else { READ };
-    shadow::has_covering(shadow::cells(address), asked, block.base << REFERENCE_SHIFT | bits)
+    shadow::has_covering(shadow::cells(address), block.base << REFERENCE_SHIFT, asked, bits)
 }
 
 fn receive(thread: &mut Own, object: &mut Locked, acquires: bool) {

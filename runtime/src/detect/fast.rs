@@ -2,13 +2,13 @@
 //! same, in fewer instructions.
 //!
 //! A thread's own epoch is in its own clock, so "ordered" is one comparison for its own cells and others'. Freed memory has the
-//! granule of an epoch that nobody knows. Every other case goes to [`super::access::word`], which looks again from the
+//! granule of an epoch that nobody knows. Every other case goes to [`super::access::look_well`], which looks again from the
 //! start.
 
 use super::access::{self, How};
-use super::local;
+use super::local::{self, Place};
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
-use super::spans::{self, GRANULE, When};
+use super::spans::{self, When};
 use crate::detect::own::Own;
 use crate::system::thread::Runtime;
 use core::arch::x86_64::{
@@ -73,12 +73,16 @@ const fn turn(address: u64, bytes: u64) -> usize {
 /// The calling thread's, to which nobody has a reference.
 pub unsafe fn plain<const IS_READ: bool, const BYTES: u64>(own: *mut Own, address: u64, site: u64) {
     // SAFETY: by the contract, here and below.
-    match local::known(unsafe { &mut *own }, site) {
-        // SAFETY: as above.
-        Some((reference, memos)) => known::<IS_READ, BYTES, false>(unsafe { &mut *own }, address, reference, memos),
-        None => first::<IS_READ, BYTES>(address, site),
+    let own = unsafe { &mut *own };
+    match local::known(own, site) {
+        Place::Known(reference, memos) => known::<IS_READ, BYTES>(own, address, reference, memos),
+        Place::New(reference) => known::<IS_READ, BYTES>(own, address, reference, NO_MEMOS),
+        Place::Unknown => first::<IS_READ, BYTES>(address, site),
     }
 }
+
+/// Of a new reference nothing is remembered, nor yet to be: many places are come by once in a span only.
+const NO_MEMOS: *mut Memos = core::ptr::null_mut();
 
 /// The first access at a place in this span.
 #[inline(never)]
@@ -86,9 +90,9 @@ fn first<const IS_READ: bool, const BYTES: u64>(address: u64, site: u64) {
     // SAFETY: called for a known thread that is not inside of the runtime.
     let runtime = unsafe { Runtime::enter() };
     runtime.with_own(|own| {
-        let (reference, memos) = local::known_or_new(own, site);
+        let reference = local::reference(own, site, false);
         if reference != 0 {
-            known::<IS_READ, BYTES, true>(own, address, reference, memos);
+            known::<IS_READ, BYTES>(own, address, reference, NO_MEMOS);
         }
     });
 }
@@ -96,46 +100,38 @@ fn first<const IS_READ: bool, const BYTES: u64>(address: u64, site: u64) {
 /// An access with the reference that stands for it.
 #[inline(always)]
 pub fn with<const IS_READ: bool>(thread: &mut Own, address: u64, bytes: u64, reference: u32) {
-    let memos = thread.detect.any_memos();
     match bytes {
-        1 => known::<IS_READ, 1, true>(thread, address, reference, memos),
-        2 => known::<IS_READ, 2, true>(thread, address, reference, memos),
-        4 => known::<IS_READ, 4, true>(thread, address, reference, memos),
-        _ => known::<IS_READ, 8, true>(thread, address, reference, memos),
+        1 => known::<IS_READ, 1>(thread, address, reference, NO_MEMOS),
+        2 => known::<IS_READ, 2>(thread, address, reference, NO_MEMOS),
+        4 => known::<IS_READ, 4>(thread, address, reference, NO_MEMOS),
+        _ => known::<IS_READ, 8>(thread, address, reference, NO_MEMOS),
     }
 }
 
-/// `FRESH`: the reference is new, so that nothing is remembered of it.
 #[inline(always)]
-fn known<const IS_READ: bool, const BYTES: u64, const FRESH: bool>(
-    thread: &mut Own,
-    address: u64,
-    reference: u32,
-    memos: *mut Memos,
-) {
+fn known<const IS_READ: bool, const BYTES: u64>(thread: &mut Own, address: u64, reference: u32, memos: *mut Memos) {
     if BYTES == 16 {
-        in_word::<IS_READ, 8, FRESH>(thread, address, reference, memos);
-        in_word::<IS_READ, 8, FRESH>(thread, address + 8, reference, memos);
+        in_word::<IS_READ, 8>(thread, address, reference, memos);
+        in_word::<IS_READ, 8>(thread, address + 8, reference, memos);
     } else {
-        in_word::<IS_READ, BYTES, FRESH>(thread, address, reference, memos);
+        in_word::<IS_READ, BYTES>(thread, address, reference, memos);
     }
 }
 
 #[inline(always)]
-fn in_word<const IS_READ: bool, const BYTES: u64, const FRESH: bool>(
-    thread: &mut Own,
-    address: u64,
-    reference: u32,
-    memos: *mut Memos,
-) {
+fn in_word<const IS_READ: bool, const BYTES: u64>(thread: &mut Own, address: u64, reference: u32, memos: *mut Memos) {
+    if memos.is_null() {
+        word_of::<IS_READ, BYTES>(thread, address, reference, None);
+        return;
+    }
     let cells = shadow::cells(address);
     let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits_of(address, BYTES);
     // SAFETY: the thread's own, and inside; nobody else has it now.
     let memo = unsafe { &mut (*memos)[turn(address, BYTES)] };
-    if !FRESH && memo.applies(cells, new) {
+    if memo.applies(cells, new) {
         memo.apply(thread, cells, address);
     } else {
-        word::<IS_READ, BYTES>(thread, address, reference, memo);
+        word_of::<IS_READ, BYTES>(thread, address, reference, Some(memo));
     }
 }
 
@@ -145,45 +141,87 @@ fn bits_of(address: u64, bytes: u64) -> u32 {
     if bytes >= 8 { BYTES } else { shadow::byte_bits(address, bytes) }
 }
 
+#[inline(always)]
+fn word_of<const IS_READ: bool, const LENGTH: u64>(
+    thread: &mut Own,
+    address: u64,
+    reference: u32,
+    memo: Option<&mut Memo>,
+) -> bool {
+    if LENGTH == 8 {
+        word::<IS_READ, true>(thread, address, LENGTH, reference, memo)
+    } else {
+        word::<IS_READ, false>(thread, address, LENGTH, reference, memo)
+    }
+}
+
+/// An access of any bytes that lie in one word. False: something was found, and looking at the words behind it would find the
+/// same.
+#[inline(always)]
+pub fn within<const IS_READ: bool>(thread: &mut Own, address: u64, bytes: u64, reference: u32) -> bool {
+    if bytes == 8 {
+        word::<IS_READ, true>(thread, address, bytes, reference, None)
+    } else {
+        word::<IS_READ, false>(thread, address, bytes, reference, None)
+    }
+}
+
 /// Looks at all cells.
 #[inline(never)]
 #[unsafe(link_section = "rashomon_hooks")]
-fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Own, address: u64, reference: u32, memo: &mut Memo) {
-    let (cells, bits) = (shadow::cells(address), bits_of(address, LENGTH));
-    let whens = spans::whens();
-    let current = When { epoch: thread.detected().epoch.get(), slot_atomic: thread.detected().slot.get() << 1 };
+fn word<const IS_READ: bool, const IS_WHOLE: bool>(
+    thread: &mut Own,
+    address: u64,
+    length: u64,
+    reference: u32,
+    memo: Option<&mut Memo>,
+) -> bool {
+    let (cells, bits) = (shadow::cells(address), if IS_WHOLE { BYTES } else { shadow::byte_bits(address, length) });
     let (times, slots) = thread.detect.clock.raw();
-    let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits;
-    let all = shadow::look(cells);
-    let seen = shadow::values(all);
-    let meaning = spans::meaning();
-    // All four, whether they overlap or not: nothing here depends on what is in a cell but values.
-    let (mut ordered, mut own) = (0, 0);
-    for (at, cell) in seen.into_iter().enumerate() {
-        // SAFETY: inside the table, whatever the cell.
-        let when = unsafe { *whens.add((cell >> (REFERENCE_SHIFT + GRANULE.trailing_zeros())) as usize) };
+    let is_before = |when: When| {
         let slot = when.slot_atomic >> 1;
         let is_known = slot < slots;
         // SAFETY: below the clock's length, which is never 0: the thread's own slot is in it.
         let known = unsafe { *times.add(if is_known { slot as usize } else { 0 }) };
-        ordered |= u32::from(is_known & (known >= when.epoch)) << at;
-        own |= u32::from(when == current) << at;
-    }
+        is_known & (known >= when.epoch)
+    };
+    let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits;
+    let all = shadow::look(cells);
+    let seen = shadow::values(all);
+    let meaning = spans::meaning();
     let bits_of_cells = |bits: u32| all_or_some(all, bits);
     let overlapping = bits_of_cells(bits).1;
     let reads = bits_of_cells(READ).1;
     let free = none(all);
+    let own = thread.detect.of_window(all);
+    let is_known = |at: u32| u32::from(is_before(spans::no_later_than(seen[at as usize & 3] >> REFERENCE_SHIFT))) << (at & 3);
+    // Nothing here depends on what is in a cell but values, as nobody could foretell a branch.
+    let more = overlapping & overlapping.wrapping_sub(1);
+    let mut ordered = if more & more.wrapping_sub(1) == 0 {
+        // Two overlap, at most.
+        is_known((overlapping | 1 << CELLS).trailing_zeros()) | is_known((more | 1 << CELLS).trailing_zeros())
+    } else {
+        is_known(0) | is_known(1) | is_known(2) | is_known(3)
+    };
+    // Of slabs that the thread knows in part.
+    let mut unsure = overlapping & !ordered;
+    while unsure != 0 {
+        let at = unsure.trailing_zeros() as usize & 3;
+        ordered |= u32::from(is_before(spans::when(seen[at] >> REFERENCE_SHIFT))) << at;
+        unsure &= unsure - 1;
+    }
     if overlapping & !ordered & !(if IS_READ { reads } else { 0 }) != 0 {
-        return unusual(thread, address, LENGTH, IS_READ, reference);
+        return unusual(thread, address, length, IS_READ, reference);
     }
     let covering = overlapping & own & bits_of_cells(bits).0 & !(if IS_READ { 0 } else { reads });
     if covering != 0 {
         let at = covering.trailing_zeros() as usize & 3;
-        return recognise(thread, &cells[at], seen[at], reference);
+        recognise(thread, &cells[at], seen[at], reference);
+        return true;
     }
     let mut whole = new;
     let mut place = 0;
-    if LENGTH < 8 {
+    if !IS_WHOLE {
         // The same place did the same to other bytes of the word: one cell is enough for both. Of whole words such a cell would
         // be covering.
         place = equal(all, !BYTES, new);
@@ -192,7 +230,7 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Own, address: u64, 
         }
     }
     // What all later accesses that race with it race with this one too.
-    let inside = if LENGTH >= 8 { CELL_BITS } else { !all_or_some(all, BYTES & !whole).1 & CELL_BITS };
+    let inside = if IS_WHOLE { CELL_BITS } else { !all_or_some(all, BYTES & !whole).1 & CELL_BITS };
     let mut superfluous = overlapping & ordered & inside & !place & if IS_READ { reads } else { CELL_BITS };
     if place == 0 {
         place = superfluous & superfluous.wrapping_neg();
@@ -201,7 +239,8 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Own, address: u64, 
     thread.detected().counts.checked.add(1);
     if place == 0 {
         if free == 0 {
-            return access::add(thread, cells, new, address, CELLS);
+            access::add(thread, cells, new, address, CELLS);
+            return true;
         }
         shadow::mark(address);
         place = free;
@@ -211,18 +250,20 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Own, address: u64, 
     if free != CELL_BITS {
         cells[at].store(whole, Relaxed);
     } else if let Err(old) = shadow::put_first(cells, whole) {
-        return together(thread, address, LENGTH, IS_READ, reference, old);
+        return together(thread, address, length, IS_READ, reference, old);
     }
     while superfluous != 0 {
         cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);
         superfluous &= superfluous - 1;
     }
+    let Some(memo) = memo else { return true };
     if memo.new == new {
         *memo = Memo { before: seen, new, meaning, places: memo_places, whole };
     } else {
-        // Many places are come by once in a span only.
+        // The first time that it comes back.
         (memo.new, memo.before) = (new, [u32::MAX; CELLS]);
     }
+    true
 }
 
 /// A bit for each cell.
@@ -244,7 +285,7 @@ fn none(cells: __m128i) -> u32 {
 
 /// Cells whose `selected` bits are those of `value`.
 #[inline(always)]
-fn equal(cells: __m128i, selected: u32, value: u32) -> u32 {
+pub fn equal(cells: __m128i, selected: u32, value: u32) -> u32 {
     // SAFETY: SSE2 is part of x86-64.
     unsafe {
         let masked = _mm_and_si128(cells, _mm_set1_epi32(selected as i32));
@@ -263,17 +304,17 @@ fn recognise(thread: &Own, cell: &AtomicU32, seen: u32, reference: u32) {
 /// Two threads came here at the same moment.
 #[cold]
 #[inline(never)]
-fn together(thread: &mut Own, address: u64, bytes: u64, is_read: bool, reference: u32, overwritten: u32) {
+fn together(thread: &mut Own, address: u64, bytes: u64, is_read: bool, reference: u32, overwritten: u32) -> bool {
     // SAFETY: as in `first`; guards nest.
     let _runtime = unsafe { Runtime::enter() };
     let how = if is_read { How::READ } else { How::WRITE };
-    access::look_again(thread, address, bytes, how, reference, overwritten);
+    access::look_again(thread, address, bytes, how, reference, overwritten)
 }
 
 #[cold]
 #[inline(never)]
-fn unusual(thread: &mut Own, address: u64, bytes: u64, is_read: bool, reference: u32) {
+fn unusual(thread: &mut Own, address: u64, bytes: u64, is_read: bool, reference: u32) -> bool {
     // SAFETY: as in `first`; guards nest.
     let _runtime = unsafe { Runtime::enter() };
-    access::word(thread, address, bytes, if is_read { How::READ } else { How::WRITE }, reference);
+    access::look_well(thread, address, bytes, if is_read { How::READ } else { How::WRITE }, reference)
 }

@@ -2,13 +2,13 @@
 
 use super::blocks::Reserve;
 use super::clock::{Clock, Epoch};
-use super::fast::Memos;
+use super::fast::{self, Memos};
 use super::handlers::Running;
 use super::ignores::Begun;
 use super::locks::Held;
 use super::locksets::{self, LockSet, Steps};
 use super::shadow::{self, REFERENCE_SHIFT};
-use super::spans::{self, Block, GRANULE, Granule, References, When};
+use super::spans::{self, Block, GRANULE, Granule, NO_WINDOW, References, When};
 use super::stacks::{self, Calls, StackId};
 use super::statistics::Counts;
 use super::tree::{self, Tree};
@@ -19,10 +19,11 @@ use crate::system::shared::Shared;
 use crate::system::sys;
 use crate::system::thread::all;
 use crate::system::tls::Hot;
+use core::arch::x86_64::{__m128i, _mm_set1_epi32, _mm_sub_epi32};
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::record::LOW_MASK;
 
-const CACHED: usize = 512;
+const CACHED: usize = 2048;
 /// Places of the program that have memos.
 const MEMOS: usize = 128;
 /// A thread's tables: memos, [`Cached`], steps between lock sets, calls.
@@ -39,7 +40,6 @@ struct Cached {
     generation: u32,
     stack: StackId,
     reference: u32,
-    padding: u64,
 }
 
 /// What others may ask of it at any time.
@@ -88,12 +88,11 @@ pub struct Local {
     /// Numbers spans, and stretches of them with one lock set.
     generation: u32,
     references: References,
-    block: Block,
+    atomic_references: References,
+    window: Block,
     pub(super) atomic_block: Block,
-    /// The lock set changed since the block's last granule was begun.
+    /// The lock set changed since the window's last granule was begun.
     granule_stale: bool,
-    /// References that the last span took.
-    hint: u32,
     cache: *mut Cached,
     memos: *mut Memos,
     random: u32,
@@ -126,10 +125,10 @@ impl Local {
             calls: Calls::new(),
             generation: 1,
             references: References::new(),
-            block: Block::NONE,
+            atomic_references: References::new(),
+            window: Block::NONE,
             atomic_block: Block::NONE,
             granule_stale: false,
-            hint: 1,
             cache: core::ptr::null_mut(),
             memos: core::ptr::null_mut(),
             random: 0x9e37_79b9,
@@ -157,9 +156,10 @@ impl Local {
     }
 
     /// The thread makes no access any more. Its clock stays, for whoever joins it.
-    pub fn end(&mut self) {
-        self.tree.end();
-        self.references.end();
+    pub fn end(&mut self, now: When) {
+        self.tree.end(now);
+        self.references.end(now);
+        self.atomic_references.end(now);
         self.blocks.shrink(0);
         self.fence_released.clear();
         self.fence_pending.clear();
@@ -181,7 +181,8 @@ impl Local {
 
     #[inline(always)]
     fn mixed(site: u64, context: StackId) -> usize {
-        (site as u32 ^ (site >> 9) as u32 ^ context << 2 ^ context >> 6) as usize
+        let mixed = (site as u32).wrapping_mul(0x9e37_79b1) ^ context.wrapping_mul(0x85eb_ca6b);
+        (mixed ^ mixed >> 15) as usize
     }
 
     #[inline(always)]
@@ -196,40 +197,49 @@ impl Local {
         unsafe { self.memos.add(Self::mixed(site, context) % MEMOS) }
     }
 
-    /// Of accesses whose place is not looked up.
-    pub fn any_memos(&self) -> *mut Memos {
-        self.memos
+    /// Cells with references of the window.
+    #[inline(always)]
+    pub fn of_window(&self, cells: __m128i) -> u32 {
+        if self.window.size == 0 {
+            return 0;
+        }
+        let select = !((self.window.size << REFERENCE_SHIFT) - 1);
+        // SAFETY: SSE2 is part of x86-64.
+        let cells = unsafe { _mm_sub_epi32(cells, _mm_set1_epi32((self.window.base << REFERENCE_SHIFT).cast_signed())) };
+        fast::equal(cells, select, 0)
     }
 }
 
 /// Nothing of this thread's current span is recognised by the hooks.
 fn uncover(thread: &mut Own) {
-    // No cell has all bits, whatever bits are compared.
-    let hot = thread.hot();
-    hot.covered.set([u32::MAX; 4]);
-    hot.covered_word.set([u32::MAX; 4]);
+    thread.hot().window.set([NO_WINDOW << REFERENCE_SHIFT; 4]);
 }
 
-/// The hooks recognise accesses with references of this block.
-fn cover(thread: &mut Own, block: Block) {
+/// The hooks recognise accesses with references of this window.
+fn cover(thread: &mut Own, window: Block) {
     if super::counting() {
         return;
     }
-    let select = !((block.size << REFERENCE_SHIFT) - 1);
+    thread.hot().window.set([window.base << REFERENCE_SHIFT; 4]);
+    cover_as_many(thread, window.size);
+}
+
+/// Windows have so many references, a power of two.
+fn cover_as_many(thread: &mut Own, size: u32) {
+    let select = !((size << REFERENCE_SHIFT) - 1);
     let hot = thread.hot();
-    hot.covers_read.set([select; 4]);
-    hot.covers_write.set([select | shadow::READ; 4]);
-    hot.covered.set([block.base << REFERENCE_SHIFT; 4]);
-    hot.covers_read_word.set([select | shadow::BYTES; 4]);
-    hot.covers_write_word.set([select | shadow::READ | shadow::BYTES; 4]);
-    hot.covered_word.set([block.base << REFERENCE_SHIFT | shadow::BYTES; 4]);
+    if hot.covers_read.get()[0] != select {
+        hot.covers_read.set([select; 4]);
+        hot.covers_write.set([select | shadow::READ; 4]);
+        hot.covers_read_word.set([select | shadow::BYTES; 4]);
+        hot.covers_write_word.set([select | shadow::READ | shadow::BYTES; 4]);
+    }
 }
 
 /// Whether the hooks recognise a reference.
 #[inline(always)]
 pub fn is_covering(thread: &Own, reference: u32) -> bool {
-    let block = thread.detect.block;
-    reference.wrapping_sub(block.base) < block.size
+    thread.detect.window.has(reference)
 }
 
 /// What the hooks ask, where they do not: whether the span has covered an access within a word.
@@ -243,38 +253,44 @@ pub fn is_covered(thread: &Own, address: u64, bytes: u64, is_read: bool) -> bool
 
 /// The hooks let every access through to the slow path, until the span's next reference.
 pub fn open(thread: &mut Own) {
+    thread.hot().whole_word.set([shadow::BYTES; 4]);
+    cover_as_many(thread, 1);
     uncover(thread);
 }
 
+/// The thread's own time.
+pub fn now(thread: &Own) -> When {
+    When { epoch: thread.detected().epoch.get(), slot_atomic: thread.detected().slot.get() << 1 }
+}
+
 pub fn span_ends(thread: &mut Own) {
+    let now = now(thread);
     let record = thread.thread();
     let local = &mut thread.detect;
     local.generation = local.generation.wrapping_add(1);
-    if local.block.size == 0 && local.atomic_block.size == 0 {
+    if local.window.size == 0 && local.atomic_block.size == 0 {
         return;
     }
     record.detected().counts.spans.add(1);
-    if local.block.size != 0 {
-        let used = local.block.next - local.block.base;
-        local.hint = if local.block.size <= local.hint.next_power_of_two() { used } else { local.block.size };
-    }
-    local.references.span_ends();
-    local.block = Block::NONE;
+    local.references.close(local.window);
+    local.references.span_ends(now);
+    local.atomic_references.span_ends(now);
+    local.window = Block::NONE;
     local.atomic_block = Block::NONE;
     uncover(thread);
 }
 
 /// Everything up to here was passed on to somebody: what follows is another epoch.
 pub fn epoch_ends(thread: &mut Own) {
-    thread.next_epoch();
     span_ends(thread);
+    thread.next_epoch();
     tree::sends(thread);
 }
 
 /// The same; what was passed on is a mutex, to whoever locks it next.
 pub fn released(thread: &mut Own, object: u32) {
-    thread.next_epoch();
     span_ends(thread);
+    thread.next_epoch();
     tree::releases(thread, object);
 }
 
@@ -352,7 +368,7 @@ pub fn stack(thread: &mut Own, site: u64) -> StackId {
 fn stack_in(thread: &mut Own, context: StackId, site: u64) -> StackId {
     let cached = thread.detect.cached(site, context);
     if cached.site != site || cached.context != context || cached.stack == 0 {
-        *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0, padding: 0 };
+        *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0 };
     }
     cached.stack
 }
@@ -396,26 +412,56 @@ pub fn reference(thread: &mut Own, site: u64, atomic: bool) -> u32 {
     reference_in(thread, context, site, atomic)
 }
 
-/// The reference of a plain access at `site`, if it has one in this span, and what was last done at that place.
+/// A place that makes a plain access.
+pub enum Place {
+    /// Its reference in this span, and what was last done there.
+    Known(u32, *mut Memos),
+    /// Its reference is new.
+    New(u32),
+    /// It has none yet.
+    Unknown,
+}
+
+/// The place of a plain access at `site`, as far as that is a matter of this thread alone, and of few instructions.
 #[inline(always)]
-pub fn known(thread: &mut Own, site: u64) -> Option<(u32, *mut Memos)> {
+pub fn known(thread: &mut Own, site: u64) -> Place {
     if thread.hot().dirty.get() != 0 {
-        return None;
+        return Place::Unknown;
     }
     let context = thread.detect.context;
     let memos = thread.detect.memos(site, context);
     let local = &mut thread.detect;
     let cached = local.cached(site, context);
-    (cached.site == site && cached.context == context && cached.generation == local.generation)
-        .then_some((cached.reference, memos))
+    if cached.site != site || cached.context != context {
+        return Place::Unknown;
+    }
+    if cached.generation == local.generation {
+        return Place::Known(cached.reference, memos);
+    }
+    if cached.stack == 0 || local.granule_stale || local.window.is_full() {
+        return Place::Unknown;
+    }
+    Place::New(take(thread, cached))
 }
 
-/// The same, with a new reference if need be: 0 when there are none left.
+/// The next reference of the window, for a place of the program.
 #[inline(always)]
-pub fn known_or_new(thread: &mut Own, site: u64) -> (u32, *mut Memos) {
-    let context = context(thread);
-    let reference = reference_in(thread, context, site, false);
-    (reference, thread.detect.memos(site, context))
+fn take(thread: &mut Own, cached: &mut Cached) -> u32 {
+    let shared = granule(thread, false);
+    let local = &mut thread.detect;
+    let reference = local.window.next;
+    local.window.next += 1;
+    spans::define(reference, cached.stack, shared);
+    (cached.generation, cached.reference) = (local.generation, reference);
+    reference
+}
+
+/// What an access of the thread has in common with others.
+#[inline(always)]
+fn granule(thread: &Own, atomic: bool) -> Granule {
+    let mut when = now(thread);
+    when.slot_atomic |= atomic as u32;
+    Granule { when, thread: thread.number.get(), lock_set: thread.detect.lock_set }
 }
 
 #[inline(always)]
@@ -431,34 +477,29 @@ fn reference_in(thread: &mut Own, context: StackId, site: u64, atomic: bool) -> 
 #[cold]
 #[inline(never)]
 fn new_reference(thread: &mut Own, site: u64, context: StackId, atomic: bool) -> u32 {
-    let record = thread.thread();
+    let shared = granule(thread, atomic);
     let local = &mut thread.detect;
     let cached = local.cached(site, context);
     if cached.site != site || cached.context != context || cached.stack == 0 {
-        *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0, padding: 0 };
+        *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0 };
     }
-    let shared = Granule {
-        when: When { epoch: record.detected().epoch.get(), slot_atomic: record.detected().slot.get() << 1 | atomic as u32 },
-        thread: record.number.get(),
-        lock_set: local.lock_set,
-    };
-    let mut block = if atomic { local.atomic_block } else { local.block };
+    let mut block = if atomic { local.atomic_block } else { local.window };
     if !atomic && core::mem::replace(&mut local.granule_stale, false) {
         block.next = block.next.next_multiple_of(GRANULE);
     }
     let fresh = block.is_full();
     if fresh {
-        let size = match block.size {
-            _ if atomic => spans::SMALLEST_BLOCK,
-            0 => local.hint.next_power_of_two().clamp(spans::SMALLEST_BLOCK, 64),
-            size => (size * 4).min(spans::LARGEST_BLOCK),
+        block = if atomic {
+            local.atomic_references.granule()
+        } else {
+            local.references.close(block);
+            local.references.window()
         };
-        block = local.references.block(size);
         if block.size == 0 {
             return 0;
         }
         if !atomic {
-            // The hooks know one block: places that have a reference of an earlier one take another.
+            // The hooks know one window: places that have a reference of an earlier one take another.
             local.generation = local.generation.wrapping_add(1);
         }
     }
@@ -470,7 +511,7 @@ fn new_reference(thread: &mut Own, site: u64, context: StackId, atomic: bool) ->
     if atomic {
         local.atomic_block = block;
     } else {
-        local.block = block;
+        local.window = block;
         if fresh {
             cover(thread, block);
         }

@@ -9,6 +9,7 @@
 //! means for the order of locks in [`super::lock_order`].
 
 use super::access::{self, How};
+use super::locksets::{self, LockSet};
 use super::objects::{self, Object};
 use super::stacks::StackId;
 use super::{Detector, detector, found, libraries, local, lock_order, misuse, tree};
@@ -59,6 +60,8 @@ pub struct Held {
     pub life: objects::Life,
     /// Where it was taken.
     pub stack: StackId,
+    /// The sets of locks that the thread held before and behind that.
+    sets: [LockSet; 2],
 }
 
 pub fn lock_edges() -> bool {
@@ -240,9 +243,20 @@ fn hold(thread: &mut Own, object: &Object, shared: bool, stack: StackId) {
         known.times += 1;
         return;
     }
-    held.push(Held { number: object.number(), shared, times: 1, life: object.life(), stack });
     let set = thread.detect.lock_set;
-    let next = thread.detect.steps.step(set, objects::element(object, shared), true);
+    let next = match set {
+        locksets::EMPTY if !shared => {
+            if object.alone.get() == locksets::EMPTY {
+                // Under its lock, so that it does not become another lock meanwhile.
+                let object = object.lock();
+                object.alone.set(locksets::of_one(objects::element(&object, false)));
+            }
+            object.alone.get()
+        }
+        _ => thread.detect.steps.step(set, objects::element(object, shared), true),
+    };
+    let held = Held { number: object.number(), shared, times: 1, life: object.life(), stack, sets: [set, next] };
+    thread.detect.held.push(held);
     local::lock_set_changes(thread, next);
 }
 
@@ -255,9 +269,14 @@ fn drop_hold(thread: &mut Own, object: &Object, shared: bool) {
     if known.times > 0 {
         return;
     }
+    let [before, behind] = known.sets;
+    let is_last = at + 1 == held.len();
     held.remove(at);
     let set = thread.detect.lock_set;
-    let next = thread.detect.steps.step(set, objects::element(object, shared), false);
+    let next = match is_last && set == behind {
+        true => before,
+        false => thread.detect.steps.step(set, objects::element(object, shared), false),
+    };
     local::lock_set_changes(thread, next);
 }
 

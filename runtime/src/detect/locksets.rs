@@ -3,9 +3,9 @@
 //! An element is a lock of one life ([`super::objects::element`]) and whether it is held shared. Sets are sorted and stored once;
 //! the steps between sets that threads keep making are remembered by each of them.
 
+use super::numbers::Numbers;
 use super::shadow::reserve;
 use crate::system::lock::RawLock;
-use crate::system::memory::Map;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 use rashomon_logic::locksets;
 pub use rashomon_logic::locksets::Element;
@@ -21,12 +21,12 @@ static ARENA: AtomicPtr<Element> = AtomicPtr::new(core::ptr::null_mut());
 static COUNT: AtomicU32 = AtomicU32::new(1);
 static mut USED: usize = 1;
 pub static LOCK: RawLock = RawLock::new();
-/// Hash of the contents and a probe number → set.
-static mut KNOWN: Map = Map::new();
+static NUMBERS: Numbers = Numbers::new();
 
 pub fn initialise() {
     SETS.store(reserve(MAX_SETS * 4).cast(), Release);
     ARENA.store(reserve(ARENA_WORDS * 8).cast(), Release);
+    NUMBERS.initialise(1 << 10);
 }
 
 /// The elements of a set, sorted.
@@ -45,40 +45,41 @@ fn intern(elements_of: &[Element]) -> LockSet {
     let hash = elements_of
         .iter()
         .fold(0x9e37_79b9_7f4a_7c15u64, |hash, &element| (hash ^ element).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29));
-    let known = &raw mut KNOWN;
+    let find = || NUMBERS.find((hash ^ hash >> 32) as u32, |set| elements(set) == elements_of);
+    if let Ok(known) = find() {
+        return known;
+    }
     LOCK.with(|| {
-        for probe in 1.. {
-            // SAFETY: under the lock.
-            let entry = unsafe { (*known).entry((hash, probe)) };
-            if *entry != 0 {
-                if elements(*entry as LockSet) == elements_of {
-                    return *entry as LockSet;
-                }
-                continue;
+        let free = match find() {
+            Ok(known) => return known,
+            Err(free) => free,
+        };
+        let set = COUNT.load(Relaxed);
+        // SAFETY: under the lock; both tables are large enough.
+        unsafe {
+            if set as usize >= MAX_SETS || USED + elements_of.len() + 1 > ARENA_WORDS {
+                return EMPTY;
             }
-            let set = COUNT.load(Relaxed);
-            // SAFETY: under the lock; both tables are large enough.
-            unsafe {
-                if set as usize >= MAX_SETS || USED + elements_of.len() + 1 > ARENA_WORDS {
-                    return EMPTY;
-                }
-                let at = ARENA.load(Relaxed).add(USED);
-                *at = elements_of.len() as u64;
-                core::ptr::copy_nonoverlapping(elements_of.as_ptr(), at.add(1), elements_of.len());
-                *SETS.load(Relaxed).add(set as usize) = USED as u32;
-                USED += elements_of.len() + 1;
-            }
-            COUNT.store(set + 1, Release);
-            *entry = set as u64;
-            return set;
+            let at = ARENA.load(Relaxed).add(USED);
+            *at = elements_of.len() as u64;
+            core::ptr::copy_nonoverlapping(elements_of.as_ptr(), at.add(1), elements_of.len());
+            *SETS.load(Relaxed).add(set as usize) = USED as u32;
+            USED += elements_of.len() + 1;
         }
-        EMPTY
+        COUNT.store(set + 1, Release);
+        NUMBERS.add(&free, set, set);
+        set
     })
 }
 
 /// The set with one element more, or less.
 pub fn changed(set: LockSet, element: Element, held: bool) -> LockSet {
     intern(locksets::changed(elements(set), element, held).elements())
+}
+
+/// The set of one lock.
+pub fn of_one(element: Element) -> LockSet {
+    intern(&[element])
 }
 
 /// [`locksets::intersection`].

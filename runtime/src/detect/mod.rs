@@ -6,7 +6,7 @@
 //! | [`spans`] | what a cell's reference stands for: thread, epoch, lock set, call stack |
 //! | [`clock`] | vector clocks, slots of threads |
 //! | [`objects`] | what was released to locks, atomics and the rest |
-//! | [`locksets`], [`stacks`], [`blocks`] | sets of locks, call stacks, heap blocks |
+//! | [`locksets`], [`stacks`], [`numbers`], [`blocks`] | sets of locks, call stacks, numbers for them, heap blocks |
 //! | [`access`] | the happens-before and the hybrid detector; [`eraser`] the lock set detector |
 //! | [`descriptors`], [`closings`] | open files, and calls on those that are open no more |
 //! | [`locks`], [`misuse`] | who holds which lock, and what is wrong with that |
@@ -48,6 +48,7 @@ pub mod locks;
 pub mod locksets;
 pub mod memory;
 pub mod misuse;
+pub mod numbers;
 pub mod objects;
 pub mod own;
 pub mod ranges;
@@ -144,7 +145,8 @@ pub fn attach(thread: &mut Own) {
 pub fn detach(thread: &mut Own) {
     thread.hot().shadow.set(core::ptr::null_mut());
     statistics::add(&thread.detected().counts);
-    thread.detect.end();
+    let now = local::now(thread);
+    thread.detect.end(now);
 }
 
 /// Whether an access stays in its word.

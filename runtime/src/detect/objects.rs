@@ -6,7 +6,7 @@
 //! has a *life*, a number that no other object ever had: two locks at one address, one after the other, are two locks.
 
 use super::clock::{Clock, Epoch};
-use super::locksets::Element;
+use super::locksets::{self, Element, LockSet};
 use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use super::{blocks, lock_order};
@@ -48,6 +48,8 @@ pub struct Object {
     pub readers: Shared<u32>,
     pub owner: Shared<u32>,
     pub owner_stack: Shared<StackId>,
+    /// The set of this lock alone, held exclusively; [`locksets::EMPTY`]: not known.
+    pub alone: Shared<LockSet>,
     pub seen: Seen,
     next_free: Shared<u32>,
     /// Another one in the same word. Written before the object is found, and when none of the word's can be used any more.
@@ -183,6 +185,7 @@ impl Object {
     /// Nobody holds it, as it is new.
     fn begins(&self, creation: StackId, flags: u32) {
         self.life.set(LIVES.fetch_add(1, Relaxed));
+        self.alone.set(locksets::EMPTY);
         self.creation.set(creation);
         self.flags.set(flags);
         self.is_unowned();

@@ -1,7 +1,7 @@
 //! What detection keeps of a thread: a part that is the thread's alone, and one that all may read.
 
 use super::clock::{self, Epoch};
-use super::local::{Local, Told};
+use super::local::{self, Local, Told};
 use crate::system::guarded::Guarded;
 use crate::system::thread::{Runtime, Thread};
 use crate::system::tls;
@@ -38,7 +38,8 @@ impl Own {
         let (slot, epoch) = clock::take_slot(&self.detect.clock);
         self.detected().slot.set(slot);
         self.detected().epoch.set(epoch);
-        self.detect.tree.slot_begins(epoch);
+        let now = local::now(self);
+        self.detect.tree.slot_begins(now);
     }
 
     /// Before the thread's first access: its slot, with what is known from its creator.

@@ -31,8 +31,8 @@ pub fn is_covered(hot: &Hot, address: u64, bytes: u64, class: u64) -> bool {
         return false;
     }
     let covers = if class == AccessClass::Read as u64 { hot.covers_read.get() } else { hot.covers_write.get() };
-    let (covers, covered) = (covers[0], hot.covered.get()[0]);
-    parts(address, bytes).all(|(at, bits)| shadow::has_covering(shadow::cells(at), covers | bits, covered | bits))
+    let (covers, window) = (covers[0], hot.window.get()[0]);
+    parts(address, bytes).all(|(at, bits)| shadow::has_covering(shadow::cells(at), window, covers | bits, bits))
 }
 
 /// The words of some bytes, and which bytes of each.

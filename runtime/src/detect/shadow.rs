@@ -15,6 +15,7 @@
 use crate::system::sys::{self, syscall};
 use core::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_cmpeq_epi32, _mm_load_si128, _mm_loadu_si128, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi32,
+    _mm_sub_epi32,
 };
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
@@ -125,12 +126,13 @@ pub fn are(words: &[[AtomicU32; CELLS]], seen: &[u32; CELLS]) -> bool {
     unsafe { _mm_movemask_epi8(same) == 0xffff }
 }
 
-/// Whether one of a word's cells is `wanted` in the bits that count.
+/// Whether one of a word's cells, less `base`, is `wanted` in the bits that count.
 #[inline(always)]
-pub fn has_covering(word: &[AtomicU32; CELLS], bits: u32, wanted: u32) -> bool {
+pub fn has_covering(word: &[AtomicU32; CELLS], base: u32, bits: u32, wanted: u32) -> bool {
     // SAFETY: SSE2 is part of x86-64.
     unsafe {
-        let seen = _mm_and_si128(look(word), _mm_set1_epi32(bits.cast_signed()));
+        let seen = _mm_sub_epi32(look(word), _mm_set1_epi32(base.cast_signed()));
+        let seen = _mm_and_si128(seen, _mm_set1_epi32(bits.cast_signed()));
         _mm_movemask_epi8(_mm_cmpeq_epi32(seen, _mm_set1_epi32(wanted.cast_signed()))) != 0
     }
 }

@@ -3,13 +3,18 @@
 //! A *span* is the part of a thread's execution in which no two accesses to the same bytes can be told apart by the detector: it
 //! ends where the thread releases something (a new epoch), and for the hybrid also where its lock set changes. Each call stack
 //! that accesses in a span takes one *reference*, whatever it accesses: sweeping through an array costs one. References of a span
-//! lie in *blocks*, powers of two in size and alignment, so that "an access of my current span" is one masked comparison.
+//! lie side by side in a *window*, whose size is a power of two, so that "an access of my current span" is a subtraction and a
+//! masked comparison. What a window has left over is the next span's.
 //!
 //! ```text
-//! reference → stack (u32)      granule of 4 references → epoch, slot, atomic (looked at by every check) | thread, lock set
-//! (looked at by reports)
+//! reference → stack (u32)
+//! granule of 4 references → epoch, slot, atomic (looked at by checks) | thread, lock set (looked at by reports)
+//! slab of 1024 references → slot, and the last epoch in it once nothing is added (looked at by every check)
 //! ```
-//! Threads carve blocks out of *slabs* of 1024. When slabs run short, the older half of those that no current span uses is
+//! Most of what a check meets is from slabs that are full, long known to whoever asks: one small table says so, and the granules,
+//! which are many, stay out of the caches.
+//!
+//! Windows are parts of *slabs*. When slabs run short, the older half of those that no current span uses is
 //! *swept*: all cells that name them are cleared, then they are used again. A sweep goes a step further with each slab that is
 //! taken, since whoever takes one may hold locks of the program that others wait for. What is lost is what was accessed millions
 //! of references ago and not since. A thread may read a cell just before it is swept and look its reference up after it was
@@ -31,16 +36,29 @@ const SLAB: u32 = 1024;
 const SLABS: u32 = REFERENCES / SLAB;
 /// Reference 0 is none; the rest of its granule marks memory that was freed. The whole first slab is kept apart for that.
 pub const FREED: u32 = 1;
-pub const LARGEST_BLOCK: u32 = SLAB;
-pub const SMALLEST_BLOCK: u32 = GRANULE;
+/// References of a slab that are given out. Its last one is not, nor is the last one before a window: whoever subtracts the
+/// window's begin from a cell never gets all bits set, which the hooks compare with where an access leaves its word.
+const USABLE: u32 = SLAB - GRANULE;
+/// A window that is left of a slab has to have room for so many, or the span begins another slab.
+const SMALLEST_WINDOW: u32 = 64;
+/// A window of the slab that is never given out: no cell has a reference of it.
+pub const NO_WINDOW: u32 = REFERENCES - SLAB;
 
 /// When and by whom: what ordering asks of a reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
+#[repr(C, align(8))]
 pub struct When {
     pub epoch: Epoch,
     /// `slot << 1 | atomic`
     pub slot_atomic: u32,
+}
+
+impl When {
+    /// As one word, which is read and written whole.
+    #[inline(always)]
+    const fn of(word: u64) -> Self {
+        Self { epoch: word as u32, slot_atomic: (word >> 32) as u32 }
+    }
 }
 
 /// What else a granule's references have in common.
@@ -81,6 +99,9 @@ mod state {
 static STACKS: AtomicPtr<StackId> = AtomicPtr::new(core::ptr::null_mut());
 static WHEN: AtomicPtr<When> = AtomicPtr::new(core::ptr::null_mut());
 static RESTS: AtomicPtr<Rest> = AtomicPtr::new(core::ptr::null_mut());
+/// By slab: a slot and its last epoch in it, as a [`When`] has them; epoch [`OPEN`]: references are still being added.
+static BOUNDS: [AtomicU64; SLABS as usize] = [const { AtomicU64::new(0) }; SLABS as usize];
+const OPEN: Epoch = Epoch::MAX;
 static STATES: [AtomicU8; SLABS as usize] = [const { AtomicU8::new(state::FREE) }; SLABS as usize];
 pub static LOCK: RawLock = RawLock::new();
 /// Slab to look at next; slabs in use or retired.
@@ -97,6 +118,7 @@ pub fn initialise() {
     STACKS.store(reserve(REFERENCES as usize * 4).cast(), Release);
     WHEN.store(reserve(GRANULES * size_of::<When>()).cast(), Release);
     RESTS.store(reserve(GRANULES * size_of::<Rest>()).cast(), Release);
+    set_bound(0, When { epoch: OPEN, slot_atomic: 0 });
     // Nobody knows when memory was freed.
     define(0, 0, Granule { when: When { epoch: Epoch::MAX, slot_atomic: u32::MAX }, thread: 0, lock_set: 0 });
 }
@@ -107,10 +129,39 @@ pub fn meaning() -> u32 {
     MEANING.load(Acquire)
 }
 
-/// By granule.
+/// When the access of a reference was made.
 #[inline(always)]
-pub fn whens() -> *const When {
-    WHEN.load(Relaxed)
+pub fn when(reference: u32) -> When {
+    // SAFETY: inside the table, whatever the reference.
+    unsafe { *WHEN.load(Relaxed).add((reference / GRANULE) as usize) }
+}
+
+/// A time by which the access of a reference had been made: whoever knows that knows the access. Of slabs that are still being
+/// filled it is the time itself. Whether it was atomic is not said.
+#[inline(always)]
+pub fn no_later_than(reference: u32) -> When {
+    let bound = bound_of(reference / SLAB);
+    // SAFETY: inside the table, whatever the reference.
+    let exact = unsafe { WHEN.load(Relaxed).add((reference / GRANULE) as usize).cast::<AtomicU64>() };
+    let is_open = When::of(bound.load(Relaxed)).epoch == OPEN;
+    // SAFETY: both are of tables that stay.
+    When::of(unsafe { (*core::hint::select_unpredictable(is_open, exact.cast_const(), bound)).load(Relaxed) })
+}
+
+/// The same if it says less than the time itself.
+#[inline(always)]
+pub fn bound(reference: u32) -> Option<When> {
+    let bound = When::of(bound_of(reference / SLAB).load(Relaxed));
+    (bound.epoch != OPEN).then_some(bound)
+}
+
+#[inline(always)]
+fn bound_of(slab: u32) -> &'static AtomicU64 {
+    &BOUNDS[(slab % SLABS) as usize]
+}
+
+fn set_bound(slab: u32, bound: When) {
+    bound_of(slab).store(bound.epoch as u64 | (bound.slot_atomic as u64) << 32, Relaxed);
 }
 
 #[inline(always)]
@@ -166,6 +217,7 @@ fn take_slab() -> u32 {
             *next += 1;
             if STATES[slab as usize].load(Acquire) == state::FREE {
                 STATES[slab as usize].store(state::USED, Relaxed);
+                set_bound(slab, When { epoch: OPEN, slot_atomic: 0 });
                 *taken += 1;
                 return slab;
             }
@@ -230,7 +282,9 @@ impl Sweep {
     }
 }
 
-fn retire(slab: u32) {
+/// Nothing is added to a slab any more.
+fn retire(slab: u32, now: When) {
+    set_bound(slab, now);
     RETIRED.fetch_add(1, Relaxed);
     STATES[slab as usize].store(state::RETIRED, Release);
 }
@@ -248,7 +302,7 @@ pub struct References {
     kept_count: usize,
 }
 
-/// A block that is being filled.
+/// References that are being given out one by one: a window, or a granule of its own.
 #[derive(Clone, Copy)]
 pub struct Block {
     pub base: u32,
@@ -258,8 +312,15 @@ pub struct Block {
 
 impl Block {
     pub const NONE: Self = Self { base: 0, size: 0, next: 0 };
+
     pub fn is_full(&self) -> bool {
         self.next == self.base + self.size
+    }
+
+    /// Whether a reference is one of them, given out or not.
+    #[inline(always)]
+    pub fn has(&self, reference: u32) -> bool {
+        reference.wrapping_sub(self.base) < self.size
     }
 }
 
@@ -268,28 +329,51 @@ impl References {
         Self { slab: 0, free: 0, kept: [0; SPAN_SLABS], kept_count: 0 }
     }
 
-    /// A block of `size` references, a power of two. `NONE` when there is no room.
-    pub fn block(&mut self, size: u32) -> Block {
-        let base = self.free.next_multiple_of(size);
-        if self.slab == 0 || base + size > SLAB {
-            if self.kept_count == SPAN_SLABS {
-                return Block::NONE;
-            }
-            let fresh = take_slab();
-            if fresh == 0 {
-                return Block::NONE;
-            }
-            if self.slab != 0 {
-                self.kept[self.kept_count] = self.slab;
-                self.kept_count += 1;
-            }
-            self.slab = fresh;
-            self.free = 0;
-            return self.block(size);
+    /// Another slab. False: there is none.
+    fn go_on(&mut self) -> bool {
+        if self.kept_count == SPAN_SLABS {
+            return false;
         }
-        self.free = base + size;
-        let base = self.slab * SLAB + base;
+        let fresh = take_slab();
+        if fresh == 0 {
+            return false;
+        }
+        if self.slab != 0 {
+            self.kept[self.kept_count] = self.slab;
+            self.kept_count += 1;
+        }
+        self.slab = fresh;
+        self.free = 0;
+        true
+    }
+
+    /// A granule. `NONE` when there is no room.
+    pub fn granule(&mut self) -> Block {
+        if (self.slab == 0 || self.free + GRANULE > USABLE) && !self.go_on() {
+            return Block::NONE;
+        }
+        let base = self.slab * SLAB + self.free;
+        self.free += GRANULE;
+        Block { base, size: GRANULE, next: base }
+    }
+
+    /// A window, as large as the slab has room for. It has to be [`Self::close`]d before the next one. `NONE` when there is no
+    /// room.
+    pub fn window(&mut self) -> Block {
+        if (self.slab == 0 || self.free + SMALLEST_WINDOW > USABLE) && !self.go_on() {
+            return Block::NONE;
+        }
+        let base = self.slab * SLAB + self.free;
+        let size = 1 << (USABLE - self.free).ilog2();
         Block { base, size, next: base }
+    }
+
+    /// What a window has not given out is room for the next one.
+    pub fn close(&mut self, window: Block) {
+        if window.size != 0 {
+            // The next granule, and not the reference before it.
+            self.free = (window.next - self.slab * SLAB + 1).next_multiple_of(GRANULE);
+        }
     }
 
     /// Whether a reference lies in a slab that is not retired yet.
@@ -303,19 +387,19 @@ impl References {
         self.kept_count >= 2
     }
 
-    /// The span is over: no cell will be given a reference of it any more.
-    pub fn span_ends(&mut self) {
+    /// The span is over, at that time of the thread's: no cell will be given a reference of it any more.
+    pub fn span_ends(&mut self, now: When) {
         for &slab in &self.kept[..self.kept_count] {
-            retire(slab);
+            retire(slab, now);
         }
         self.kept_count = 0;
     }
 
     /// The thread is over.
-    pub fn end(&mut self) {
-        self.span_ends();
+    pub fn end(&mut self, now: When) {
+        self.span_ends(now);
         if self.slab != 0 {
-            retire(self.slab);
+            retire(self.slab, now);
             self.slab = 0;
         }
     }

@@ -4,9 +4,9 @@
 //! that many accesses share is stored once. Node 0 is the empty stack. When the tree is full, deeper or new paths stand for their
 //! known part.
 
+use super::numbers::{Free, Numbers};
 use super::shadow::reserve;
 use crate::system::lock::RawLock;
-use crate::system::sys;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 /// A call stack; its innermost frame first when walked.
@@ -29,36 +29,14 @@ struct Node {
     depth: u32,
 }
 
-/// An open-addressed table of node numbers. Lookups take no lock: a table is only ever added to, and replaced by a larger one.
-#[repr(C)]
-struct Table {
-    mask: u32,
-    slots: [AtomicU32; 0],
-}
-
 static NODES: AtomicPtr<Node> = AtomicPtr::new(core::ptr::null_mut());
 static COUNT: AtomicU32 = AtomicU32::new(1);
-static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
+static NUMBERS: Numbers = Numbers::new();
 pub static LOCK: RawLock = RawLock::new();
 
 pub fn initialise() {
     NODES.store(reserve(MAX_NODES as usize * size_of::<Node>()).cast(), Release);
-    TABLE.store(new_table(1 << 12), Release);
-}
-
-fn new_table(slots: u32) -> *mut Table {
-    let table = sys::map_anonymous(16 + slots as usize * 4).cast::<Table>();
-    if table.is_null() {
-        sys::die(&[b"out of memory for call stacks"]);
-    }
-    // SAFETY: fresh.
-    unsafe { (*table).mask = slots - 1 };
-    table
-}
-
-fn slot(table: *const Table, at: u32) -> &'static AtomicU32 {
-    // SAFETY: below the mask; tables are never unmapped.
-    unsafe { &*(&raw const (*table).slots).cast::<AtomicU32>().add((at & (*table).mask) as usize) }
+    NUMBERS.initialise(1 << 12);
 }
 
 fn node(id: StackId) -> Node {
@@ -71,50 +49,32 @@ fn hash(parent: StackId, site: u64) -> u32 {
     (mixed >> 32) as u32
 }
 
-/// Where a node is in a table, or the free slot where it would be.
-fn find(table: *const Table, parent: StackId, site: u64) -> (u32, &'static AtomicU32) {
-    let mut at = hash(parent, site);
-    loop {
-        let slot = slot(table, at);
-        let id = slot.load(Acquire);
-        if id == 0 {
-            return (0, slot);
-        }
+/// The node of a stack, or where it would be.
+fn find(parent: StackId, site: u64) -> Result<StackId, Free> {
+    NUMBERS.find(hash(parent, site), |id| {
         let known = node(id);
-        if known.site == site && known.parent == parent {
-            return (id, slot);
-        }
-        at = at.wrapping_add(1);
-    }
+        known.site == site && known.parent == parent
+    })
 }
 
 /// The stack of a call from `site` made with the stack `parent`.
 pub fn intern(parent: StackId, site: u64) -> StackId {
-    let (known, _) = find(TABLE.load(Acquire), parent, site);
-    if known != 0 {
+    if let Ok(known) = find(parent, site) {
         return known;
     }
     LOCK.with(|| {
-        let table = TABLE.load(Acquire);
-        let (known, free) = find(table, parent, site);
+        let free = match find(parent, site) {
+            Ok(known) => return known,
+            Err(free) => free,
+        };
         let fresh = COUNT.load(Relaxed);
-        if known != 0 || fresh == MAX_NODES {
-            return if known != 0 { known } else { parent };
+        if fresh == MAX_NODES {
+            return parent;
         }
         // SAFETY: a node nobody knows yet.
         unsafe { *NODES.load(Relaxed).add(fresh as usize) = Node { site, parent, depth: node(parent).depth + 1 } };
         COUNT.store(fresh + 1, Release);
-        free.store(fresh, Release);
-        // SAFETY: the current table.
-        let slots = unsafe { (*table).mask } + 1;
-        if fresh >= slots / 2 {
-            let larger = new_table(slots * 2);
-            for id in 1..=fresh {
-                let node = node(id);
-                find(larger, node.parent, node.site).1.store(id, Relaxed);
-            }
-            TABLE.store(larger, Release);
-        }
+        NUMBERS.add(&free, fresh, fresh);
         fresh
     })
 }
@@ -122,7 +82,7 @@ pub fn intern(parent: StackId, site: u64) -> StackId {
 /// A call: its caller's stack, its own, and the return address.
 type Call = (StackId, StackId, u64);
 
-const CALLS: usize = 512;
+const CALLS: usize = 1024;
 
 /// Calls that a thread made lately: what [`intern`] finds lies far apart. No return address is 0, so all bytes zero are none.
 pub struct Calls(*mut Call);

@@ -37,7 +37,7 @@ use super::clock::Epoch;
 use super::locksets::{self, LockSet};
 use super::objects::Locked;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
-use super::spans::{self, Block, GRANULE, Granule, References, When};
+use super::spans::{self, Block, Granule, References, When};
 use super::stacks::{self, StackId};
 use super::{Detector, counting, detector, local};
 use crate::detect::own::Own;
@@ -157,11 +157,11 @@ impl Tree {
         self.mask = places - 1;
     }
 
-    pub fn end(&mut self) {
+    pub fn end(&mut self, now: When) {
         if self.places.is_null() {
             return;
         }
-        self.references.end();
+        self.references.end(now);
         // SAFETY: the thread's own tables, used no more.
         unsafe {
             sys::unmap(self.places.cast(), (self.mask as usize + 1) * size_of::<Place>());
@@ -172,13 +172,13 @@ impl Tree {
     }
 
     /// Contexts and references are no longer what they were.
-    fn forget(&mut self) {
+    fn forget(&mut self, now: When) {
         // SAFETY: the thread's own tables.
         unsafe {
             core::ptr::write_bytes(self.places, 0, self.mask as usize + 1);
             core::ptr::write_bytes(self.contexts, 0, CONTEXTS);
         }
-        self.references.span_ends();
+        self.references.span_ends(now);
         self.block = Block::NONE;
         self.next_number = 1;
         self.known = 0;
@@ -206,11 +206,11 @@ impl Tree {
     }
 
     /// The thread has another slot from this epoch on; what has its number before is somebody else's.
-    pub fn slot_begins(&mut self, epoch: Epoch) {
+    pub fn slot_begins(&mut self, now: When) {
         self.sent = Sent::new();
-        self.sent.send(epoch - 1);
+        self.sent.send(now.epoch - 1);
         if !self.places.is_null() {
-            self.forget();
+            self.forget(now);
         }
     }
 
@@ -289,6 +289,7 @@ pub fn context_changes(thread: &mut Own) {
         return;
     }
     let (epoch, lock_set) = (thread.detected().epoch.get(), thread.detect.lock_set);
+    let now = local::now(thread);
     let tree = &mut thread.detect.tree;
     let sent = if detector() == Detector::HappensBefore { tree.sent.alive() } else { epoch };
     let key = (sent as u64) << 32 | lock_set as u64;
@@ -314,7 +315,7 @@ pub fn context_changes(thread: &mut Own) {
     }
     if context.number == 0 {
         if tree.next_number == u16::MAX {
-            return tree.forget();
+            return tree.forget(now);
         }
         context.number = tree.next_number;
         tree.next_number += 1;
@@ -471,16 +472,16 @@ fn place_for(thread: &mut Own, site: u64, tag: u64) -> Option<*mut Place> {
         return None;
     }
     let stack = local::stack(thread, site);
-    let record = thread.thread();
+    let (record, when) = (thread.thread(), local::now(thread));
     let local = &mut thread.detect;
     let tree = &mut local.tree;
     let of = tag & !LOW_MASK;
     if tree.block.is_full() || tree.block_of != of {
         if tree.references.is_long() {
-            tree.forget();
+            tree.forget(when);
             return None;
         }
-        tree.block = tree.references.block(GRANULE);
+        tree.block = tree.references.granule();
         tree.block_of = of;
         if tree.block.size == 0 {
             return None;
@@ -488,7 +489,6 @@ fn place_for(thread: &mut Own, site: u64, tag: u64) -> Option<*mut Place> {
     }
     let reference = tree.block.next;
     tree.block.next += 1;
-    let when = When { epoch: record.detected().epoch.get(), slot_atomic: record.detected().slot.get() << 1 };
     let shared = Granule { when, thread: record.number.get(), lock_set: local.lock_set };
     spans::define(reference, stack, shared);
     record.detected().counts.filter.places.add(1);

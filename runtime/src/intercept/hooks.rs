@@ -48,20 +48,22 @@ static BYTES8: ByteBits = byte_bits(8);
 static BYTES16: ByteBits = byte_bits(8);
 
 macro_rules! access_hooks {
-    (@compare BYTES8) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea r9, [rdi + rdi]; \
-        and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; movdqa xmm2, fs:[rax + {covered}]; pand xmm1, [rcx \
-        + r9]" };
+    (@compare BYTES8) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea rdx, [rdi + rdi]; \
+        and rdx, fs:[rax + {shadow_mask}]; movdqa xmm1, [rcx + rdx]; psubd xmm1, fs:[rax + {window}]; \
+        pand xmm1, fs:[rax + {covers}]; pcmpeqd xmm1, fs:[rax + {whole_word}]" };
     // Sixteen bytes are two words.
     (@compare BYTES16) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea r9, [rdi + rdi]; \
-        and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; movdqa xmm2, fs:[rax + {covered}]; movdqa xmm3, \
-        xmm1; pand xmm1, [rcx + r9]" };
-    (@compare $bytes:ident) => { "mov edx, edi; and edx, 7; shl edx, 4; lea r8, [rip + {bytes}]; movdqa xmm2, [r8 + rdx]; \
-        lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; por xmm1, xmm2; por xmm2, \
-        fs:[rax + {covered}]; pand xmm1, [rcx + r9]" };
+        and r9, fs:[rax + {shadow_mask}]; movdqa xmm2, fs:[rax + {covers}]; movdqa xmm3, fs:[rax + {window}]; \
+        movdqa xmm1, [rcx + r9]; psubd xmm1, xmm3; pand xmm1, xmm2; pcmpeqd xmm1, fs:[rax + {whole_word}]" };
+    (@compare $bytes:ident) => { "/* {whole_word} is for larger ones */ mov edx, edi; and edx, 7; shl edx, 4; \
+        lea r8, [rip + {bytes}]; movdqa xmm2, [r8 + rdx]; lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; \
+        movdqa xmm3, fs:[rax + {covers}]; por xmm3, xmm2; movdqa xmm1, [rcx + r9]; psubd xmm1, fs:[rax + {window}]; \
+        pand xmm1, xmm3; pcmpeqd xmm1, xmm2" };
     // Where the site comes from.
     (@site caller) => { "mov rsi, [rsp]" };
     (@site given) => { "" };
-    (@second BYTES16) => { "pand xmm3, [rcx + r9 + 16]; pcmpeqd xmm3, xmm2; pmovmskb edx, xmm3; test edx, edx; jz 5f" };
+    (@second BYTES16) => { "movdqa xmm1, [rcx + r9 + 16]; psubd xmm1, xmm3; pand xmm1, xmm2; \
+        pcmpeqd xmm1, fs:[rax + {whole_word}]; pmovmskb edx, xmm1; test edx, edx; jz 5f" };
     (@second $bytes:ident) => { "" };
     ($site:ident: $($name:ident $class:ident $log2:literal $bytes:ident $slow:ident;)*) => { $(
         #[unsafe(no_mangle)]
@@ -75,7 +77,6 @@ macro_rules! access_hooks {
                 "jz 4f",
                 // Detection: does one of the word's cells hold an access of this span that covers these bytes?
                 access_hooks!(@compare $bytes),
-                "pcmpeqd xmm1, xmm2",
                 "pmovmskb edx, xmm1",
                 "test edx, edx",
                 "jz 5f",
@@ -160,7 +161,7 @@ macro_rules! access_hooks {
                 kind_high = const access_kind($class, $log2) << 48, slow_quantum = sym access_quantum,
                 slow_record = sym access_record, shadow = const tls::SHADOW, shadow_mask = const tls::SHADOW_MASK,
                 covers = const tls::covers($class as u64 == READ as u64, $log2 >= 3),
-                covered = const if $log2 >= 3 { tls::COVERED_WORD } else { tls::COVERED }, bytes = sym $bytes,
+                window = const tls::WINDOW, whole_word = const tls::WHOLE_WORD, bytes = sym $bytes,
                 slow_detect = sym detect::$slow,
             )
         }

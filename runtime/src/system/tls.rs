@@ -43,15 +43,16 @@ pub struct Call {
 /// at: nobody has a reference to what is inside. A block is its thread's; while that stands still, also the holder of the turn's.
 #[repr(C, align(16))]
 pub struct Hot {
-    /// Detection: what a cell must look like to stand for an access that need not be looked at (see [`crate::detect::shadow`]):
-    /// the bits to compare, of a read and of a write, and their values. Four equal words each.
+    /// Detection: what a cell, less the begin of the span's window, must look like to stand for an access that need not be looked
+    /// at (see [`crate::detect::shadow`]): the bits to compare, of a read and of a write, beside those of the access's bytes; of
+    /// these all but the bytes are to be 0. Four equal words each.
+    pub window: Cell<[u32; 4]>,
     pub covers_read: Cell<[u32; 4]>,
     pub covers_write: Cell<[u32; 4]>,
-    pub covered: Cell<[u32; 4]>,
-    /// The same for whole words.
+    /// The same for whole words, bytes included, and what is to come out.
     pub covers_read_word: Cell<[u32; 4]>,
     pub covers_write_word: Cell<[u32; 4]>,
-    pub covered_word: Cell<[u32; 4]>,
+    pub whole_word: Cell<[u32; 4]>,
     /// Where the shadow begins; null: no detection. And which bits of twice an address select in it.
     pub shadow: Cell<*mut u8>,
     pub shadow_mask: Cell<u64>,
@@ -138,8 +139,8 @@ pub const COVERS_READ: usize = offset_of!(Hot, covers_read);
 pub const COVERS_WRITE: usize = offset_of!(Hot, covers_write);
 pub const COVERS_READ_WORD: usize = offset_of!(Hot, covers_read_word);
 pub const COVERS_WRITE_WORD: usize = offset_of!(Hot, covers_write_word);
-pub const COVERED_WORD: usize = offset_of!(Hot, covered_word);
-pub const COVERED: usize = offset_of!(Hot, covered);
+pub const WHOLE_WORD: usize = offset_of!(Hot, whole_word);
+pub const WINDOW: usize = offset_of!(Hot, window);
 pub const SHADOW: usize = offset_of!(Hot, shadow);
 pub const SHADOW_MASK: usize = offset_of!(Hot, shadow_mask);
 pub const CURSOR: usize = offset_of!(Hot, cursor);
