@@ -16,6 +16,7 @@
 use crate::detect;
 use crate::detect::descriptors::{Close, Use};
 use crate::intercept::hooks;
+use crate::intercept::identities::{self, Answer};
 use crate::intercept::lives::{self, Number};
 use crate::record::connections::{self, End};
 use crate::record::external;
@@ -26,9 +27,11 @@ use crate::serial::{explore, preconditions, replay, world};
 use crate::system::real::{errno, set_errno};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{Runtime, Thread};
-use crate::system::{config, signals};
+use crate::system::{config, header, signals};
 use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
 use external::Identity;
+use rashomon_abi::header::field;
 use rashomon_abi::record::{AccessClass, Op, allocation_kind, descriptor_address, sync_source};
 
 pub const POLLIN: i16 = 1;
@@ -65,19 +68,34 @@ pub struct Descriptor {
     pub identity: Identity,
     /// Device number of a character device.
     device: u64,
+    counts_events: bool,
 }
 
 pub fn look(file: c_int) -> Descriptor {
     const NONE: Identity = Identity { device: 0, inode: 0 };
-    let Some(status) = external::status(file) else { return Descriptor { file, kind: Kind::Direct, identity: NONE, device: 0 } };
-    let kind = match status.kind {
-        0o100_000 | 0o040_000 | 0o060_000 => Kind::Direct,
-        0o010_000 => Kind::Pipe,
-        0o140_000 => Kind::Socket,
-        0o020_000 => Kind::Device,
-        _ => Kind::Other,
+    let mut device = 0;
+    let answer = identities::of(file, || {
+        let status = external::status(file)?;
+        device = status.device;
+        let kind = match status.kind {
+            0o100_000 | 0o040_000 | 0o060_000 => Kind::Direct,
+            0o010_000 => Kind::Pipe,
+            0o140_000 => Kind::Socket,
+            0o020_000 => Kind::Device,
+            _ => Kind::Other,
+        };
+        Some(Answer { kind, identity: status.identity, counts_events: kind == Kind::Other && is_event_counter(file) })
+    });
+    let Some(Answer { kind, identity, counts_events }) = answer else {
+        return Descriptor { file, kind: Kind::Direct, identity: NONE, device, counts_events: false };
     };
-    Descriptor { file, kind, identity: status.identity, device: status.device }
+    Descriptor { file, kind, identity, device, counts_events }
+}
+
+/// An eventfd or a set of epoll: what comes out of it was put in by this process.
+fn is_event_counter(file: c_int) -> bool {
+    let mut room = [0; 32];
+    matches!(origin::target(file, &mut room), b"anon_inode:[eventfd]" | b"anon_inode:[eventpoll]")
 }
 
 impl Descriptor {
@@ -110,21 +128,12 @@ impl Descriptor {
             Kind::Pipe | Kind::Socket | Kind::Queue => !external::is_own(self.identity),
             // null, zero, full
             Kind::Device => !matches!(self.device, 0x103 | 0x105 | 0x107),
-            Kind::Other => {
-                !self.is_event_counter()
-                    || crate::system::header::word(rashomon_abi::header::field::FORKS).load(core::sync::atomic::Ordering::Relaxed)
-                        != 0
-            }
+            Kind::Other => !self.counts_events || header::word(field::FORKS).load(Relaxed) != 0,
         }
     }
     /// A socket that something else writes to than this process.
     fn comes_from_world(&self) -> bool {
         self.kind == Kind::Socket && self.object() == SOCKETS
-    }
-    /// An eventfd or a set of epoll: what comes out of it was put in by this process.
-    fn is_event_counter(&self) -> bool {
-        let mut room = [0; 32];
-        matches!(origin::target(self.file, &mut room), b"anon_inode:[eventfd]" | b"anon_inode:[eventpoll]")
     }
     pub fn is_nonblocking(&self) -> bool {
         self.flags() & 0o4000 != 0
@@ -221,6 +230,7 @@ fn is_object(file: c_int) -> Option<u64> {
 /// A number names another file from now on, or none.
 pub fn renamed(file: c_int) {
     super::stdio::forget(file);
+    identities::forget(file);
     super::timers::forget_file(file);
 }
 
@@ -267,6 +277,8 @@ pub fn closes(file: c_int, site: u64) -> Option<Close> {
 
 /// The call that [`closes`] it has returned.
 pub fn closed(file: c_int, close: Option<Close>, result: c_int) {
+    // Somebody may have asked in between.
+    identities::forget(file);
     if is_object(file).is_some() {
         lives::ends(file);
     }

@@ -36,6 +36,7 @@ pub mod globals;
 pub mod handlers;
 pub mod heap;
 pub mod hooks;
+pub mod identities;
 pub mod java;
 pub mod jumps;
 pub mod kernel;

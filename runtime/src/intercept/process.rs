@@ -287,8 +287,12 @@ unsafe extern "C" fn exit_at_once(status: c_int) -> c_int {
 
 /// The parent ends inside; the child goes on, with a recording of its own.
 unsafe extern "C" fn become_daemon(keep_directory: c_int, keep_files: c_int) -> c_int {
-    // SAFETY: numbers only.
-    end(note::FORKED, &[], || unsafe { real!(fn daemon(c_int, c_int) -> c_int)(keep_directory, keep_files) })
+    end(note::FORKED, &[], || {
+        // SAFETY: numbers only.
+        let result = unsafe { real!(fn daemon(c_int, c_int) -> c_int)(keep_directory, keep_files) };
+        (0..3).for_each(super::descriptors::renamed);
+        result
+    })
 }
 
 type Texts = *const *const c_char;
