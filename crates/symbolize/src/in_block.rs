@@ -29,6 +29,7 @@ impl Members {
             let Ok(Some(size)) = self.size(pointed, 0) else { continue };
             let within = match block.checked_sub(size) {
                 Some(0) => offset,
+                Some(_) if size > 0 && self.has_open_end(pointed) => offset,
                 Some(COUNTERS) if offset >= COUNTERS => offset - COUNTERS,
                 Some(_) => {
                     found.parts.extend(self.users_name(pointed));

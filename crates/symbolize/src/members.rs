@@ -179,6 +179,17 @@ impl Members {
         Ok(counts)
     }
 
+    /// An array that does not say where it ends: as the last member of a structure it goes on to the end of the block.
+    fn is_open(&self, of: At) -> Result<bool> {
+        let Some((of, tag, _)) = self.bare(of)? else { return Ok(false) };
+        Ok(tag == gimli::DW_TAG_array_type && self.counts(of)?.first() == Some(&0))
+    }
+
+    /// Whether a block may be larger than the structure in it, by its last member.
+    pub fn has_open_end(&self, of: At) -> bool {
+        matches!(self.member(of, u64::MAX), Ok(Some(_)))
+    }
+
     /// How the place at an offset of a type is written. `None`: there is nothing, such as padding.
     pub fn path(&self, of: At, offset: u64) -> Result<Option<Written>> {
         let mut written = Written::default();
@@ -239,6 +250,7 @@ impl Members {
         let unit = &self.units[of.unit];
         let mut tree = unit.entries_tree(Some(of.offset))?;
         let mut children = tree.root()?.children();
+        let mut open = None;
         while let Some(child) = children.next()? {
             let entry = child.entry();
             let name = match entry.tag() {
@@ -258,8 +270,10 @@ impl Members {
             if self.size(of, 0)?.is_some_and(|size| into < size) {
                 return Ok(Some((name, of, into)));
             }
+            // Such an array in front of others says where they begin.
+            open = self.is_open(of)?.then_some((name, of, into));
         }
-        Ok(None)
+        Ok(open)
     }
 
     /// What is around the name of a type, and the name.

@@ -272,6 +272,38 @@ fn members_have_names() {
     }
 }
 
+const OPEN: &str = "\
+struct entry { int key; long value; };
+struct pair { long first, second; int third; };
+struct list { int zero[0]; int count; struct entry entries[]; };
+__attribute__((noinline)) int sum(struct list *list) { return list->count + list->entries[1].key; }
+__attribute__((noinline)) long either(struct list *list, struct pair *pair) { return list->count + pair->first; }
+struct { struct list list; struct entry entries[2]; } kept;
+struct pair pair;
+int main(void) { return sum(&kept.list) + (int)either(&kept.list, &pair); }
+";
+
+/// A structure whose last member is an array without an end may be what a block of any larger size is used as.
+#[test]
+fn blocks_go_on_behind_a_structure_with_an_open_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for flags in [["-g", "-O0"], ["-g", "-O1"], ["-gdwarf-4", "-O0"]] {
+        let Some(module) = compile(folder.path(), "gcc", OPEN, &flags) else { return };
+        let symbolizer = Symbolizer::new();
+        let by = |function: &str, size, offset| -> Vec<String> {
+            let code = symbol(&module, function).0 + 1;
+            let found = symbolizer.members_of_block(&module, code, size, offset, Some(4));
+            found.names.into_iter().map(|name| name.name).collect()
+        };
+        assert_eq!(by("sum", 40, 0), ["list::count"], "not the array that has no room in front of it");
+        assert_eq!(by("sum", 40, 24), ["list::entries[1].key"]);
+        assert_eq!(by("sum", 8, 0), ["list::count"], "without an entry");
+        assert!(by("sum", 4, 0).is_empty(), "a block that has no room for it");
+        assert_eq!(by("either", 40, 0), ["list::count"]);
+        assert_eq!(by("either", 24, 0), ["list::count", "pair::first"], "one of them has that size by chance");
+    }
+}
+
 const LOCALS: &str = "\
 struct Stats { int hits; long totals[4]; };
 __attribute__((noinline)) void use(struct Stats *stats, long *frame) {
