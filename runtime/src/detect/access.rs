@@ -13,7 +13,7 @@ use super::local::{self, Local};
 use super::locksets;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Granule};
-use super::{Detector, detector, eraser, fast, found, ranges};
+use super::{Detector, detector, eraser, fast, found, places, ranges};
 use crate::detect::own::Own;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_logic::cells::{Kind, covers, encode};
@@ -47,7 +47,7 @@ impl How {
 /// An access of any bytes, by a thread whose accesses count.
 pub fn access(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
     if bytes > 0 {
-        let reference = local::reference(thread, site, how.atomic);
+        let reference = places::reference(thread, site, how.atomic);
         access_as(thread, address, bytes, how, reference);
     }
 }
@@ -294,7 +294,7 @@ pub fn add(thread: &mut Own, cells: &[AtomicU32; CELLS], new: u32, address: u64,
 
 /// Writes a whole range without asking: memory that nobody else can know yet.
 pub fn imitate_write(thread: &mut Own, address: u64, bytes: u64, site: u64) {
-    let reference = local::reference_of_call(thread, site, false);
+    let reference = places::reference_of_call(thread, site, false);
     if reference == 0 {
         // Nobody can be named; but what was here before, perhaps a block that was freed, is gone all the same.
         shadow::clear(address, bytes);
@@ -318,7 +318,7 @@ pub fn free_unchecked(thread: &mut Own, address: u64, bytes: u64, site: u64) {
 }
 
 fn ends(thread: &mut Own, address: u64, bytes: u64, site: u64, checked: bool) {
-    let reference = local::reference_of_call(thread, site, false);
+    let reference = places::reference_of_call(thread, site, false);
     if reference == 0 {
         return;
     }
@@ -336,7 +336,7 @@ fn ends(thread: &mut Own, address: u64, bytes: u64, site: u64, checked: bool) {
 
 /// A mapping's life ends, as that of a block does; nobody can come there any more. One race of it is told.
 pub fn unmap(thread: &mut Own, address: u64, bytes: u64, site: u64) {
-    let reference = local::reference_of_call(thread, site, false);
+    let reference = places::reference_of_call(thread, site, false);
     if reference == 0 || detector() == Detector::LockSet {
         return;
     }

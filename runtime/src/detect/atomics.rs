@@ -6,9 +6,9 @@
 //! reads a value knows what was released with it. Consume is acquire; sequentially consistent operations are acquire and release.
 
 use super::access::{self, How};
-use super::local;
 use super::objects::{self, Locked};
 use super::shadow::{self, READ, REFERENCE_SHIFT};
+use super::{local, places};
 use crate::detect::own::Own;
 use crate::report::options;
 use core::ffi::c_int;
@@ -105,7 +105,7 @@ pub fn modify<R>(
     let (order, failure) = (order as u16 & 7, failure as u16 & 7);
     let releasing = releases(order) || thread.detect.has_fence;
     let object = if releasing {
-        objects::get(address, || local::stack(thread, site))
+        objects::get(address, || places::stack(thread, site))
     } else {
         match objects::find(address) {
             Some(object) => object,

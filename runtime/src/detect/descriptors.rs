@@ -15,7 +15,7 @@ use super::closings::{self, Closing};
 use super::found::{self, Side};
 use super::shadow::{self, reserve};
 use super::stacks::StackId;
-use super::{Detector, detector, libraries, local};
+use super::{Detector, detector, libraries, local, places};
 use crate::detect::own::Own;
 use crate::report::{Descriptor, options};
 use crate::system::lock::RawLock;
@@ -69,7 +69,7 @@ fn past(file: c_int) -> Past {
 }
 
 fn made_by(thread: &mut Own, file: c_int, site: u64) {
-    let (number, stack) = (thread.number.get(), local::call_stack(thread, site));
+    let (number, stack) = (thread.number.get(), places::call_stack(thread, site));
     with_past(file, |past| *past = Past { state: MADE, thread: number, stack, ..*past });
 }
 
@@ -82,7 +82,7 @@ fn accessed(thread: &mut Own, address: u64, how: How, site: u64) {
     if libraries::leaves_out_accesses(site) {
         return;
     }
-    let reference = local::reference_of_call(thread, site, false);
+    let reference = places::reference_of_call(thread, site, false);
     access::access_as(thread, address, 8, how, reference);
 }
 
@@ -117,7 +117,7 @@ pub fn used(thread: &mut Own, file: c_int, site: u64) -> Option<Use> {
     }
     let past = past(file);
     let none = past.state == CLOSED && is_none(file);
-    Some(Use { file, stack: local::call_stack(thread, site), closings: past.closings, none })
+    Some(Use { file, stack: places::call_stack(thread, site), closings: past.closings, none })
 }
 
 /// Whether the kernel knows no such descriptor.
@@ -204,7 +204,7 @@ pub fn closes(thread: &mut Own, file: c_int, site: u64) -> Option<Close> {
     accessed(thread, address, How::WRITE, site);
     // Whoever gets the number next need not be seen to.
     shadow::clear(address, 8);
-    let stack = local::call_stack(thread, site);
+    let stack = places::call_stack(thread, site);
     closings::goes_on(thread, file, stack);
     let closing = if counts(thread, site) { Closing::of(thread, stack) } else { Closing::NONE };
     let former = past(file);

@@ -6,7 +6,8 @@
 //! start.
 
 use super::access::{self, How};
-use super::local::{self, Place};
+use super::local;
+use super::places::{self, Place};
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, When};
 use crate::detect::own::Own;
@@ -74,7 +75,7 @@ const fn turn(address: u64, bytes: u64) -> usize {
 pub unsafe fn plain<const IS_READ: bool, const BYTES: u64>(own: *mut Own, address: u64, site: u64) {
     // SAFETY: by the contract, here and below.
     let own = unsafe { &mut *own };
-    match local::known(own, site) {
+    match places::known(own, site) {
         Place::Known(reference, memos) => known::<IS_READ, BYTES>(own, address, reference, memos),
         Place::New(reference) => known::<IS_READ, BYTES>(own, address, reference, NO_MEMOS),
         Place::Unknown => first::<IS_READ, BYTES>(address, site),
@@ -90,7 +91,7 @@ fn first<const IS_READ: bool, const BYTES: u64>(address: u64, site: u64) {
     // SAFETY: called for a known thread that is not inside of the runtime.
     let runtime = unsafe { Runtime::enter() };
     runtime.with_own(|own| {
-        let reference = local::reference(own, site, false);
+        let reference = places::reference(own, site, false);
         if reference != 0 {
             known::<IS_READ, BYTES>(own, address, reference, NO_MEMOS);
         }

@@ -5,7 +5,7 @@
 //! switch orders what the old fibre did before what the new one does, unless the program says that it does not. When recording,
 //! fibres are not told apart: everything belongs to the thread that runs it.
 
-use super::{clock, local};
+use super::{clock, local, places};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
 use crate::system::sys;
@@ -34,7 +34,7 @@ pub fn begin(parent: &Thread, child: &Thread, site: u64) -> &'static Hot {
         sys::die(&[b"out of memory for a new fibre"]);
     }
     parent.with_own(|parent| {
-        child.detected().creation.set(local::call_stack(parent, site));
+        child.detected().creation.set(places::call_stack(parent, site));
         // SAFETY: nobody runs the fibre yet.
         unsafe {
             child.with_own_of_other(|child| {

@@ -2,7 +2,7 @@
 //! behind.
 
 use super::stacks::{self, StackId};
-use super::{ignores, local, walked};
+use super::{ignores, places, walked};
 use crate::detect::own::Own;
 use crate::report;
 use crate::system::lock::RawLock;
@@ -78,7 +78,7 @@ pub fn ends(thread: &mut Own, signal: i32, handler: u64) {
     // Handlers of SIGTERM often end the process by raising it again, which is not seen from here.
     let asynchronous = !crate::system::signals::is_synchronous(signal) && signal != SIGPIPE && signal != thread.detect.sending;
     if spoiled && asynchronous && signal != SIGTERM {
-        let context = local::context(thread);
+        let context = places::context(thread);
         let stack = stacks::intern(context, handler + 1);
         if is_new(warning::ERRNO_IN_SIGNAL, stack) {
             walked::with(&[stack], |stacks| report::signal(warning::ERRNO_IN_SIGNAL, signal as u32, stacks[0]));
@@ -97,7 +97,7 @@ pub fn unsafe_call(thread: &mut Own, site: u64) {
 #[cold]
 #[inline(never)]
 fn called(thread: &mut Own, site: u64) {
-    let stack = local::call_stack(thread, site);
+    let stack = places::call_stack(thread, site);
     if is_new(warning::SIGNAL_UNSAFE, stack) {
         walked::with(&[stack], |stacks| report::signal(warning::SIGNAL_UNSAFE, 0, stacks[0]));
     }

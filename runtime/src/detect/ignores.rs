@@ -3,7 +3,7 @@
 //! Regions nest, are a thread's own, and are suspended while it runs a signal handler. A thread that ends inside of one has
 //! forgotten to close it: nothing after that was looked at.
 
-use super::local;
+use super::places;
 use super::stacks::StackId;
 use super::walked;
 use crate::detect::own::Own;
@@ -40,7 +40,7 @@ impl Begun {
 pub fn accesses_begin(thread: &mut Own, site: Option<u64>) {
     thread.hot().ignored.set(thread.hot().ignored.get() + 1);
     if let Some(site) = site {
-        let place = local::call_stack(thread, site);
+        let place = places::call_stack(thread, site);
         thread.detect.ignores_begun[0].add(place);
     }
 }
@@ -56,7 +56,7 @@ pub fn accesses_end(thread: &mut Own) {
 pub fn sync_begin(thread: &mut Own, site: Option<u64>) {
     thread.detect.ignores_sync += 1;
     if let Some(site) = site {
-        let place = local::call_stack(thread, site);
+        let place = places::call_stack(thread, site);
         thread.detect.ignores_begun[1].add(place);
     }
 }

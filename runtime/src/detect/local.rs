@@ -7,9 +7,10 @@ use super::handlers::Running;
 use super::ignores::Begun;
 use super::locks::Held;
 use super::locksets::{self, LockSet, Steps};
+use super::places::{self, Cached};
 use super::shadow::{self, REFERENCE_SHIFT};
-use super::spans::{self, Block, GRANULE, Granule, NO_WINDOW, References, When};
-use super::stacks::{self, Calls, StackId};
+use super::spans::{Block, NO_WINDOW, References, When};
+use super::stacks::{Calls, StackId};
 use super::statistics::Counts;
 use super::tree::{self, Tree};
 use super::{Detector, Own, closings, detector, lock_order};
@@ -21,26 +22,15 @@ use crate::system::thread::all;
 use crate::system::tls::Hot;
 use core::arch::x86_64::{__m128i, _mm_set1_epi32, _mm_sub_epi32};
 use core::sync::atomic::Ordering::Relaxed;
-use rashomon_abi::record::LOW_MASK;
 
 const CACHED: usize = 2048;
 /// Places of the program that have memos.
 const MEMOS: usize = 128;
-/// A thread's tables: memos, [`Cached`], steps between lock sets, calls.
-const TABLES: usize = MEMOS * size_of::<Memos>() + CACHED * size_of::<Cached>() + Steps::BYTES + Calls::BYTES;
+/// A thread's tables: memos, [`Cached`], steps between lock sets, calls; and its last generation. All that they say is true for
+/// any thread, but for what is of a generation or of a reference: they go to the next thread as they are.
+const TABLES: usize = MEMOS * size_of::<Memos>() + CACHED * size_of::<Cached>() + Steps::BYTES + Calls::BYTES + 8;
 
 static KEPT: Pool = Pool::new(TABLES);
-
-/// A place of the program that accessed: its stack, and its reference in the span that `generation` numbers.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Cached {
-    site: u64,
-    context: StackId,
-    generation: u32,
-    stack: StackId,
-    reference: u32,
-}
 
 /// What others may ask of it at any time.
 pub struct Told {
@@ -81,18 +71,18 @@ pub struct Local {
     slept: Clock,
 
     /// The current call context, and that of each entry of the shadow stack.
-    pub context: StackId,
-    context_path: List<StackId>,
-    calls: Calls,
+    pub(super) context: StackId,
+    pub(super) context_path: List<StackId>,
+    pub(super) calls: Calls,
 
     /// Numbers spans, and stretches of them with one lock set.
-    generation: u32,
-    references: References,
-    atomic_references: References,
-    window: Block,
+    pub(super) generation: u32,
+    pub(super) references: References,
+    pub(super) atomic_references: References,
+    pub(super) window: Block,
     pub(super) atomic_block: Block,
     /// The lock set changed since the window's last granule was begun.
-    granule_stale: bool,
+    pub(super) granule_stale: bool,
     cache: *mut Cached,
     memos: *mut Memos,
     random: u32,
@@ -142,14 +132,13 @@ impl Local {
         if self.memos.is_null() {
             sys::die(&[b"out of memory for a new thread"]);
         }
-        // SAFETY: so large a mapping, which is this thread's; all bytes zero are tables that know nothing.
-        unsafe { self.memos.cast::<u8>().write_bytes(0, TABLES) };
-        // SAFETY: inside the tables.
+        // SAFETY: inside the tables, which are this thread's; all bytes zero are tables that know nothing.
         unsafe {
             self.cache = self.memos.add(MEMOS).cast();
             let steps = self.cache.add(CACHED).cast::<u8>();
             self.steps.begin(steps);
             self.calls.begin(steps.add(Steps::BYTES));
+            self.generation = Self::last_generation(self.memos).read().wrapping_add(1);
         }
         self.tree.begin();
         self.random = self.random.wrapping_add(slot.wrapping_mul(0x85eb_ca6b)) | 1;
@@ -167,9 +156,18 @@ impl Local {
         self.held.clear_and_free();
         self.orders.free();
         self.context_path.clear_and_free();
-        // SAFETY: the thread's own table, used no more.
-        unsafe { KEPT.put(self.memos.cast()) };
+        // SAFETY: the thread's own tables, used no more.
+        unsafe {
+            Self::last_generation(self.memos).write(self.generation);
+            KEPT.put(self.memos.cast());
+        }
         self.cache = core::ptr::null_mut();
+    }
+
+    /// Where the tables keep it.
+    fn last_generation(tables: *mut Memos) -> *mut u32 {
+        // SAFETY: inside the tables, behind the calls.
+        unsafe { tables.byte_add(TABLES - 8).cast() }
     }
 
     pub fn random(&mut self) -> u32 {
@@ -186,13 +184,13 @@ impl Local {
     }
 
     #[inline(always)]
-    fn cached(&mut self, site: u64, context: StackId) -> &'static mut Cached {
+    pub(super) fn cached(&mut self, site: u64, context: StackId) -> &'static mut Cached {
         // SAFETY: inside the thread's table.
         unsafe { &mut *self.cache.add(Self::mixed(site, context) % CACHED) }
     }
 
     #[inline(always)]
-    fn memos(&self, site: u64, context: StackId) -> *mut Memos {
+    pub(super) fn memos(&self, site: u64, context: StackId) -> *mut Memos {
         // SAFETY: inside the thread's table.
         unsafe { self.memos.add(Self::mixed(site, context) % MEMOS) }
     }
@@ -216,7 +214,7 @@ fn uncover(thread: &mut Own) {
 }
 
 /// The hooks recognise accesses with references of this window.
-fn cover(thread: &mut Own, window: Block) {
+pub fn cover(thread: &mut Own, window: Block) {
     if super::counting() {
         return;
     }
@@ -296,7 +294,7 @@ pub fn released(thread: &mut Own, object: u32) {
 
 /// The thread is going to sleep.
 pub fn sleeps(thread: &mut Own, site: u64) {
-    thread.detect.slept_at = call_stack(thread, site);
+    thread.detect.slept_at = places::call_stack(thread, site);
 }
 
 /// The thread has slept.
@@ -329,192 +327,4 @@ pub fn lock_set_changes(thread: &mut Own, to: LockSet) {
         }
         Detector::LockSet | Detector::Hybrid => span_ends(thread),
     }
-}
-
-/// The stack of the function that the thread is in.
-#[inline(always)]
-pub fn context(thread: &mut Own) -> StackId {
-    if thread.hot().dirty.get() == 0 { thread.detect.context } else { new_context(thread) }
-}
-
-#[inline(never)]
-fn new_context(thread: &mut Own) -> StackId {
-    let (bottom, lowest, top) = {
-        let hot = thread.hot();
-        hot.dirty.set(0);
-        let lowest = hot.lowest.replace(hot.top.get());
-        (hot.bottom.get(), lowest.min(hot.top.get()), hot.top.get())
-    };
-    // SAFETY: all three point into the shadow stack.
-    let (known, depth) = unsafe { (lowest.offset_from(bottom) as usize, top.offset_from(bottom) as usize) };
-    thread.detect.context_path.truncate(known);
-    for level in thread.detect.context_path.len()..depth {
-        // SAFETY: below the top.
-        let site = unsafe { (*bottom.add(level)).site } & (LOW_MASK | stacks::EXTERNAL);
-        let parent = thread.detect.context_path.as_slice().last().copied().unwrap_or(0);
-        let context = thread.detect.calls.intern(parent, site);
-        thread.detect.context_path.push(context);
-    }
-    thread.detect.context = thread.detect.context_path.as_slice().last().copied().unwrap_or(0);
-    thread.detect.context
-}
-
-/// The stack of a call or access at `site`.
-pub fn stack(thread: &mut Own, site: u64) -> StackId {
-    let context = context(thread);
-    if site == 0 { context } else { stack_in(thread, context, site) }
-}
-
-fn stack_in(thread: &mut Own, context: StackId, site: u64) -> StackId {
-    let cached = thread.detect.cached(site, context);
-    if cached.site != site || cached.context != context || cached.stack == 0 {
-        *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0 };
-    }
-    cached.stack
-}
-
-/// The stack of the call of an interposed function from `site`, with that function innermost.
-pub fn call_stack(thread: &mut Own, site: u64) -> StackId {
-    let caller = stack(thread, site);
-    match thread.hot().entered.get() {
-        0 => caller,
-        function => stack_in(thread, caller, (function + 1) | stacks::FUNCTION),
-    }
-}
-
-/// The reference of an access that the interposed function makes through which the runtime was entered.
-pub fn reference_of_call(thread: &mut Own, site: u64, atomic: bool) -> u32 {
-    let function = thread.hot().entered.get();
-    reference_within(thread, site, function, atomic)
-}
-
-/// The reference of an access inside of `function`, called from `site`.
-pub fn reference_within(thread: &mut Own, site: u64, function: u64, atomic: bool) -> u32 {
-    if function == 0 {
-        return reference(thread, site, atomic);
-    }
-    let context = stack(thread, site);
-    reference_in(thread, context, (function + 1) | stacks::FUNCTION, atomic)
-}
-
-/// The reference of an access to an object of the program's kind `tag`, told from `site` in a function that was called from
-/// `called_from`.
-pub fn reference_of_object(thread: &mut Own, called_from: u64, tag: u64, site: u64) -> u32 {
-    let function = stack(thread, called_from);
-    let context = stack_in(thread, function, stacks::TAG | tag);
-    reference_in(thread, context, site, false)
-}
-
-/// The reference of an access at `site`. 0 when there are none left.
-#[inline(always)]
-pub fn reference(thread: &mut Own, site: u64, atomic: bool) -> u32 {
-    let context = context(thread);
-    reference_in(thread, context, site, atomic)
-}
-
-/// A place that makes a plain access.
-pub enum Place {
-    /// Its reference in this span, and what was last done there.
-    Known(u32, *mut Memos),
-    /// Its reference is new.
-    New(u32),
-    /// It has none yet.
-    Unknown,
-}
-
-/// The place of a plain access at `site`, as far as that is a matter of this thread alone, and of few instructions.
-#[inline(always)]
-pub fn known(thread: &mut Own, site: u64) -> Place {
-    if thread.hot().dirty.get() != 0 {
-        return Place::Unknown;
-    }
-    let context = thread.detect.context;
-    let memos = thread.detect.memos(site, context);
-    let local = &mut thread.detect;
-    let cached = local.cached(site, context);
-    if cached.site != site || cached.context != context {
-        return Place::Unknown;
-    }
-    if cached.generation == local.generation {
-        return Place::Known(cached.reference, memos);
-    }
-    if cached.stack == 0 || local.granule_stale || local.window.is_full() {
-        return Place::Unknown;
-    }
-    Place::New(take(thread, cached))
-}
-
-/// The next reference of the window, for a place of the program.
-#[inline(always)]
-fn take(thread: &mut Own, cached: &mut Cached) -> u32 {
-    let shared = granule(thread, false);
-    let local = &mut thread.detect;
-    let reference = local.window.next;
-    local.window.next += 1;
-    spans::define(reference, cached.stack, shared);
-    (cached.generation, cached.reference) = (local.generation, reference);
-    reference
-}
-
-/// What an access of the thread has in common with others.
-#[inline(always)]
-fn granule(thread: &Own, atomic: bool) -> Granule {
-    let mut when = now(thread);
-    when.slot_atomic |= atomic as u32;
-    Granule { when, thread: thread.number.get(), lock_set: thread.detect.lock_set }
-}
-
-#[inline(always)]
-fn reference_in(thread: &mut Own, context: StackId, site: u64, atomic: bool) -> u32 {
-    let local = &mut thread.detect;
-    let cached = local.cached(site, context);
-    if cached.site == site && cached.context == context && cached.generation == local.generation {
-        return cached.reference;
-    }
-    new_reference(thread, site, context, atomic)
-}
-
-#[cold]
-#[inline(never)]
-fn new_reference(thread: &mut Own, site: u64, context: StackId, atomic: bool) -> u32 {
-    let shared = granule(thread, atomic);
-    let local = &mut thread.detect;
-    let cached = local.cached(site, context);
-    if cached.site != site || cached.context != context || cached.stack == 0 {
-        *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0 };
-    }
-    let mut block = if atomic { local.atomic_block } else { local.window };
-    if !atomic && core::mem::replace(&mut local.granule_stale, false) {
-        block.next = block.next.next_multiple_of(GRANULE);
-    }
-    let fresh = block.is_full();
-    if fresh {
-        block = if atomic {
-            local.atomic_references.granule()
-        } else {
-            local.references.close(block);
-            local.references.window()
-        };
-        if block.size == 0 {
-            return 0;
-        }
-        if !atomic {
-            // The hooks know one window: places that have a reference of an earlier one take another.
-            local.generation = local.generation.wrapping_add(1);
-        }
-    }
-    let reference = block.next;
-    block.next += 1;
-    spans::define(reference, cached.stack, shared);
-    cached.generation = local.generation;
-    cached.reference = reference;
-    if atomic {
-        local.atomic_block = block;
-    } else {
-        local.window = block;
-        if fresh {
-            cover(thread, block);
-        }
-    }
-    reference
 }

@@ -12,7 +12,7 @@ use super::access::{self, How};
 use super::locksets::{self, LockSet};
 use super::objects::{self, Object};
 use super::stacks::StackId;
-use super::{Detector, detector, found, libraries, local, lock_order, misuse, tree};
+use super::{Detector, detector, found, libraries, local, lock_order, misuse, places, tree};
 use crate::detect::own::Own;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::record::lock_kind;
@@ -77,10 +77,10 @@ fn touch(thread: &mut Own, object: &Object, address: u64, site: u64) {
         return;
     }
     if lock_edges() {
-        let reference = local::reference_of_call(thread, site, true);
+        let reference = places::reference_of_call(thread, site, true);
         access::access_as(thread, address, 1, How::atomic(true), reference);
     } else if access::is_freed(address) {
-        let reference = local::reference_of_call(thread, site, true);
+        let reference = places::reference_of_call(thread, site, true);
         if reference != 0 {
             found::use_after_free(thread, address, 1, How::atomic(true), reference);
         }
@@ -90,9 +90,9 @@ fn touch(thread: &mut Own, object: &Object, address: u64, site: u64) {
 
 /// A lock begins to exist.
 pub fn created(thread: &mut Own, address: u64, kind: u32, site: u64) {
-    let stack = local::call_stack(thread, site);
+    let stack = places::call_stack(thread, site);
     if kind & (flag::LINKER_INIT << objects::flag::ANNOTATED) == 0 && lock_edges() && thread.hot().ignored.get() == 0 {
-        let reference = local::reference_of_call(thread, site, false);
+        let reference = places::reference_of_call(thread, site, false);
         access::access_as(thread, address, 1, How::WRITE, reference);
     }
     let known = objects::find(address);
@@ -118,7 +118,7 @@ pub fn destroyed(thread: &mut Own, address: u64, flags: u32, site: u64) {
     if (flags | own) & flag::LINKER_INIT != 0 || flags & flag::NOT_STATIC != 0 && own & flag::NOT_STATIC == 0 {
         return;
     }
-    let stack = local::call_stack(thread, site);
+    let stack = places::call_stack(thread, site);
     let mut guard = lock.lock();
     let locked = lock.recursion.get() > 0 && !lock.has(objects::flag::REPORTED);
     let was = misuse::Subject::of(lock);
@@ -131,7 +131,7 @@ pub fn destroyed(thread: &mut Own, address: u64, flags: u32, site: u64) {
     lock.flags.set(lock.flags.get() & !objects::flag::REPORTED | objects::flag::DESTROYED);
     drop(guard);
     if lock_edges() && thread.hot().ignored.get() == 0 {
-        let reference = local::reference_of_call(thread, site, false);
+        let reference = places::reference_of_call(thread, site, false);
         if reference != 0
             && access::word(thread, address, 1, How::FREE, reference)
             && let Some((number, unlocked_at, slot, epoch)) = last
@@ -168,7 +168,7 @@ pub fn requested(thread: &mut Own, address: u64, shared: bool, for_ever: bool, s
     if libraries::leaves_out(site) {
         return;
     }
-    let stack = local::call_stack(thread, site);
+    let stack = places::call_stack(thread, site);
     let object = objects::get(address, || stack);
     if site != 0 && access::is_freed(address) {
         // It may never be got.
@@ -184,7 +184,7 @@ pub fn requested(thread: &mut Own, address: u64, shared: bool, for_ever: bool, s
 
 /// The thread took a lock. `site` 0, here and at its release: that is no access to the lock's memory.
 pub fn acquired(thread: &mut Own, address: u64, how: Taking, site: u64) {
-    let stack = local::call_stack(thread, site);
+    let stack = places::call_stack(thread, site);
     let object = objects::get(address, || stack);
     let destroyed = object.has(objects::flag::DESTROYED) && object.seen.is_unchanged(address);
     if site != 0 {
@@ -285,7 +285,7 @@ pub fn released(thread: &mut Own, address: u64, shared: bool, times: u32, site: 
     let object = match objects::find(address) {
         Some(object) => object,
         None => {
-            let stack = local::call_stack(thread, site);
+            let stack = places::call_stack(thread, site);
             objects::get(address, || stack)
         }
     };
@@ -293,7 +293,7 @@ pub fn released(thread: &mut Own, address: u64, shared: bool, times: u32, site: 
         touch(thread, object, address, site);
     }
     let ignores = thread.detect.ignores_sync > 0;
-    let stack = local::call_stack(thread, site);
+    let stack = places::call_stack(thread, site);
     let mut wrong = 0;
     let mut passed_on = false;
     let mut count = 1;
@@ -360,10 +360,10 @@ pub fn invalid(thread: &mut Own, address: u64, site: u64) {
         return;
     }
     if lock_edges() && thread.hot().ignored.get() == 0 {
-        let reference = local::reference_of_call(thread, site, true);
+        let reference = places::reference_of_call(thread, site, true);
         access::access_as(thread, address, 1, How::atomic(true), reference);
     }
-    let stack = local::call_stack(thread, site);
+    let stack = places::call_stack(thread, site);
     let object = objects::get(address, || stack);
     misuse::report(warning::MUTEX_INVALID, object, stack);
 }
@@ -377,7 +377,7 @@ pub fn freed(thread: &mut Own, object: &Object, site: u64) {
     let (slot, epoch) = (object.last_slot.get(), object.last_epoch.get());
     let is_free = object.recursion.get() == 0;
     if is_free && slot != u32::MAX && slot != thread.detected().slot.get() && thread.detect.clock.get(slot) < epoch {
-        let reference = local::reference_of_call(thread, site, false);
+        let reference = places::reference_of_call(thread, site, false);
         if reference != 0 && access::word(thread, object.address(), 1, How::FREE, reference) {
             found::destroyed_in_use(thread, object.address(), reference, owner - 1, object.owner_stack.get());
         }

@@ -1,7 +1,7 @@
 //! Memory that begins and ends to be something: heap blocks, mappings, threads' stacks.
 
 use super::stacks::StackId;
-use super::{access, blocks, handlers, libraries, local, locks, objects, shadow};
+use super::{access, blocks, handlers, libraries, locks, objects, places, shadow};
 use crate::detect::own::Own;
 use crate::report::options;
 use crate::system::{glibc, loader};
@@ -21,13 +21,13 @@ fn counts(thread: &mut Own, site: u64) -> bool {
 
 /// `spare`: bytes behind those that were asked for which the program may use, too.
 pub fn allocated(thread: &mut Own, address: u64, bytes: u64, spare: u64, site: u64) {
-    let stack = local::call_stack(thread, site);
+    let stack = places::call_stack(thread, site);
     begins(thread, address, bytes, spare, site, stack);
 }
 
 /// By a virtual machine on behalf of the code that it runs, which is what the call stack tells of.
 pub fn allocated_by_machine(thread: &mut Own, address: u64, bytes: u64) {
-    let stack = local::context(thread);
+    let stack = places::context(thread);
     begins(thread, address, bytes, 0, 0, stack);
 }
 

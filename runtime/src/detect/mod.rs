@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`shadow`] | four cells for each word of the program's memory |
 //! | [`spans`] | what a cell's reference stands for: thread, epoch, lock set, call stack |
+//! | [`places`] | call stacks and references of the places where a thread accesses |
 //! | [`clock`] | vector clocks, slots of threads |
 //! | [`objects`] | what was released to locks, atomics and the rest |
 //! | [`locksets`], [`stacks`], [`numbers`], [`blocks`] | sets of locks, call stacks, numbers for them, heap blocks |
@@ -51,6 +52,7 @@ pub mod misuse;
 pub mod numbers;
 pub mod objects;
 pub mod own;
+pub mod places;
 pub mod ranges;
 pub mod shadow;
 mod sides;
@@ -202,7 +204,7 @@ fn checked(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
     if mode != 0 && (mode != FILTERING || thread.detect.tree.knows_context()) {
         slowly(thread, address, bytes, how, site);
     } else if mode != 0 && fits(address, bytes) {
-        let reference = local::reference(thread, site, false);
+        let reference = places::reference(thread, site, false);
         match how.read {
             _ if reference == 0 => {}
             true => fast::with::<true>(thread, address, bytes, reference),
@@ -270,7 +272,7 @@ pub fn access_range(thread: &mut Own, address: u64, bytes: u64, site: u64, class
     if function == 0 {
         access::access(thread, address, bytes, how, site);
     } else if !libraries::leaves_out_accesses(site) {
-        let reference = local::reference_within(thread, site, function, false);
+        let reference = places::reference_within(thread, site, function, false);
         access::access_as(thread, address, bytes, how, reference);
     }
 }
@@ -294,7 +296,7 @@ fn release_as(thread: &mut Own, address: u64, flags: u32, site: u64) {
     if thread.detect.ignores_sync > 0 {
         return;
     }
-    let object = objects::get(address, || local::call_stack(thread, site));
+    let object = objects::get(address, || places::call_stack(thread, site));
     let mut object = object.lock();
     object.flags.set(object.flags.get() | flags);
     object.known().released.join(&thread.detect.clock);
@@ -322,7 +324,7 @@ fn abstract_address(source: u16, object: u64) -> u64 {
 /// An access that the interposed function makes which was called from `site`.
 fn by_call(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
     if thread.hot().ignored.get() == 0 && !libraries::leaves_out_accesses(site) {
-        let reference = local::reference_of_call(thread, site, how.atomic);
+        let reference = places::reference_of_call(thread, site, how.atomic);
         access::access_as(thread, address, bytes, how, reference);
     }
 }
@@ -348,7 +350,7 @@ pub fn sync(thread: &mut Own, op: Op, object: u64, aux: u16, site: u64, argument
         Op::ThreadStart => memory::stack_begins(thread),
         Op::ThreadCreate => {
             if let Some(child) = thread::by_number(object as u32) {
-                child.detected().creation.set(local::call_stack(thread, site));
+                child.detected().creation.set(places::call_stack(thread, site));
                 // SAFETY: the thread does not run yet, and this is its creator.
                 unsafe { child.with_own_of_other(|child| begin_with(child, &thread.detect.clock)) };
                 local::epoch_ends(thread);

@@ -39,7 +39,7 @@ use super::objects::Locked;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Block, Granule, References, When};
 use super::stacks::{self, StackId};
-use super::{Detector, counting, detector, local};
+use super::{Detector, counting, detector, local, places};
 use crate::detect::own::Own;
 use crate::system::sys;
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -450,7 +450,7 @@ pub fn reference(thread: &mut Own, address: u64, bytes: u64, is_read: bool, site
         // SAFETY: as above.
         Some(place) if !others => unsafe { (*place).own },
         // A word that the context knows from elsewhere: the hooks are to recognise what else it does there in this span.
-        _ => local::reference(thread, site, false),
+        _ => places::reference(thread, site, false),
     }
 }
 
@@ -459,7 +459,7 @@ pub fn reference(thread: &mut Own, address: u64, bytes: u64, is_read: bool, site
 fn place_for(thread: &mut Own, site: u64, tag: u64) -> Option<*mut Place> {
     /// As often may others ask for an entry between two times that its owner does.
     const CREDIT: u32 = 8;
-    let context = local::context(thread);
+    let context = places::context(thread);
     let at = thread.detect.tree.place(tag);
     // SAFETY: inside the thread's table.
     let place = unsafe { &mut *at };
@@ -471,7 +471,7 @@ fn place_for(thread: &mut Own, site: u64, tag: u64) -> Option<*mut Place> {
         place.credit -= 1;
         return None;
     }
-    let stack = local::stack(thread, site);
+    let stack = places::stack(thread, site);
     let (record, when) = (thread.thread(), local::now(thread));
     let local = &mut thread.detect;
     let tree = &mut local.tree;

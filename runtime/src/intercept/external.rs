@@ -4,7 +4,7 @@
 //! A recording has no word for the kind of such an object: the access is told as one of a byte.
 
 use crate::detect::access::{self, How};
-use crate::detect::{self, blocks, local};
+use crate::detect::{self, blocks, places};
 use crate::intercept::hooks;
 use crate::system::thread::Runtime;
 use crate::system::tls::{caller, hot};
@@ -22,7 +22,7 @@ fn accessed(address: u64, called_from: u64, tag: u64, how: How) {
         return;
     }
     thread.with_own(|own| {
-        let reference = local::reference_of_object(own, called_from, tag, caller());
+        let reference = places::reference_of_object(own, called_from, tag, caller());
         access::access_as(own, address, 1, how, reference);
     });
 }

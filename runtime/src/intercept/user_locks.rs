@@ -7,7 +7,7 @@
 use super::lock_common::{drop_hold, hold};
 use crate::detect;
 use crate::detect::locks::{self, Taking, flag};
-use crate::detect::{ignores, local, lock_order, misuse, objects};
+use crate::detect::{ignores, lock_order, misuse, objects, places};
 use crate::record::recorder;
 use crate::report::options;
 use crate::serial::sched;
@@ -119,7 +119,7 @@ unsafe extern "C" fn pre_lock(lock: u64, flags: u32) {
         && let Some(runtime) = enter()
     {
         let (thread, site) = (runtime.thread(), caller());
-        let stack = thread.with_own(|own| local::call_stack(own, site));
+        let stack = thread.with_own(|own| places::call_stack(own, site));
         let object = objects::get(lock, || stack);
         if flags & flag::READ_LOCK != 0 || object.recursion.get() == 0 || object.owner.get() != thread.number.get() + 1 {
             thread.with_own(|own| lock_order::acquiring(own, object, stack));
@@ -166,7 +166,7 @@ unsafe extern "C" fn check_none_held() {
     {
         let thread = runtime.thread();
         thread.with_own(|own| {
-            let stack = local::call_stack(own, caller());
+            let stack = places::call_stack(own, caller());
             misuse::check_none_held(own, stack);
         });
     }

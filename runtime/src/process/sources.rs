@@ -1,6 +1,6 @@
 //! What reports ask: answered by detection and by what starts programs and threads.
 
-use crate::detect::{blocks, java, local, stacks};
+use crate::detect::{blocks, java, places, stacks};
 use crate::intercept::{start, threads};
 use crate::report::sources::{Block, Sources};
 use crate::system::thread::{Runtime, Thread};
@@ -14,7 +14,7 @@ fn creation(thread: &Thread) -> u32 {
 
 fn own_stack(into: &mut [u64]) -> usize {
     let Some(runtime) = Runtime::try_enter() else { return 0 };
-    stacks::walk(runtime.with_own(|own| local::stack(own, caller())), into)
+    stacks::walk(runtime.with_own(|own| places::stack(own, caller())), into)
 }
 
 fn heap(address: u64) -> Option<Block> {

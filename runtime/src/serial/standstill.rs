@@ -135,7 +135,7 @@ pub fn during<R>(runtime: &Runtime, wait: For, call: impl FnOnce() -> R) -> R {
 }
 
 fn begin(thread: &Thread, wait: For) {
-    let stack = if detect::on() { thread.with_own(|own| detect::local::call_stack(own, wait.site)) } else { 0 };
+    let stack = if detect::on() { thread.with_own(|own| detect::places::call_stack(own, wait.site)) } else { 0 };
     let waiting = &thread.serial().waiting;
     let before = waiting.word.load(Relaxed);
     waiting.object.store(wait.object, Relaxed);
