@@ -18,3 +18,4 @@ pub mod quarantine;
 pub mod ranges;
 pub mod sent;
 pub mod wanted;
+pub mod windows;

@@ -167,17 +167,9 @@ pub fn within<const IS_READ: bool>(thread: &mut Own, address: u64, bytes: u64, r
     }
 }
 
-/// Looks at all cells.
-#[inline(never)]
-#[unsafe(link_section = "rashomon_hooks")]
-fn word<const IS_READ: bool, const IS_WHOLE: bool>(
-    thread: &mut Own,
-    address: u64,
-    length: u64,
-    reference: u32,
-    memo: Option<&mut Memo>,
-) -> bool {
-    let (cells, bits) = (shadow::cells(address), if IS_WHOLE { BYTES } else { shadow::byte_bits(address, length) });
+/// Which of the overlapping cells stand for what is ordered before the thread's accesses; of the others anything.
+#[inline(always)]
+fn ordered(thread: &Own, seen: &[u32; CELLS], overlapping: u32) -> u32 {
     let (times, slots) = thread.detect.clock.raw();
     let is_before = |when: When| {
         let slot = when.slot_atomic >> 1;
@@ -186,15 +178,6 @@ fn word<const IS_READ: bool, const IS_WHOLE: bool>(
         let known = unsafe { *times.add(if is_known { slot as usize } else { 0 }) };
         is_known & (known >= when.epoch)
     };
-    let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits;
-    let all = shadow::look(cells);
-    let seen = shadow::values(all);
-    let meaning = spans::meaning();
-    let bits_of_cells = |bits: u32| all_or_some(all, bits);
-    let overlapping = bits_of_cells(bits).1;
-    let reads = bits_of_cells(READ).1;
-    let free = none(all);
-    let own = thread.detect.of_window(all);
     let is_known = |at: u32| u32::from(is_before(spans::no_later_than(seen[at as usize & 3] >> REFERENCE_SHIFT))) << (at & 3);
     // Nothing here depends on what is in a cell but values, as nobody could foretell a branch.
     let more = overlapping & overlapping.wrapping_sub(1);
@@ -211,6 +194,30 @@ fn word<const IS_READ: bool, const IS_WHOLE: bool>(
         ordered |= u32::from(is_before(spans::when(seen[at] >> REFERENCE_SHIFT))) << at;
         unsure &= unsure - 1;
     }
+    ordered
+}
+
+/// Looks at all cells.
+#[inline(never)]
+#[unsafe(link_section = "rashomon_hooks")]
+fn word<const IS_READ: bool, const IS_WHOLE: bool>(
+    thread: &mut Own,
+    address: u64,
+    length: u64,
+    reference: u32,
+    memo: Option<&mut Memo>,
+) -> bool {
+    let (cells, bits) = (shadow::cells(address), if IS_WHOLE { BYTES } else { shadow::byte_bits(address, length) });
+    let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits;
+    let all = shadow::look(cells);
+    let seen = shadow::values(all);
+    let meaning = spans::meaning();
+    let bits_of_cells = |bits: u32| all_or_some(all, bits);
+    let overlapping = bits_of_cells(bits).1;
+    let reads = bits_of_cells(READ).1;
+    let free = none(all);
+    let own = thread.detect.of_window(all);
+    let ordered = ordered(thread, &seen, overlapping);
     if overlapping & !ordered & !(if IS_READ { reads } else { 0 }) != 0 {
         return unusual(thread, address, length, IS_READ, reference);
     }

@@ -27,20 +27,14 @@ use super::stacks::StackId;
 use crate::report::options;
 use crate::system::lock::RawLock;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
+pub use rashomon_logic::windows::GRANULE;
+use rashomon_logic::windows::{Room, SLAB};
 
 pub const REFERENCE_BITS: u32 = 32 - REFERENCE_SHIFT;
 const REFERENCES: u32 = 1 << REFERENCE_BITS;
-/// References that share thread, epoch, lock set and atomicity.
-pub const GRANULE: u32 = 4;
-const SLAB: u32 = 1024;
 const SLABS: u32 = REFERENCES / SLAB;
 /// Reference 0 is none; the rest of its granule marks memory that was freed. The whole first slab is kept apart for that.
 pub const FREED: u32 = 1;
-/// References of a slab that are given out. Its last one is not, nor is the last one before a window: whoever subtracts the
-/// window's begin from a cell never gets all bits set, which the hooks compare with where an access leaves its word.
-const USABLE: u32 = SLAB - GRANULE;
-/// A window that is left of a slab has to have room for so many, or the span begins another slab.
-const SMALLEST_WINDOW: u32 = 64;
 /// A window of the slab that is never given out: no cell has a reference of it.
 pub const NO_WINDOW: u32 = REFERENCES - SLAB;
 
@@ -295,8 +289,8 @@ const SPAN_SLABS: usize = 32;
 /// References of one thread.
 pub struct References {
     slab: u32,
-    /// Next free reference of the slab.
-    free: u32,
+    /// What is left of it.
+    room: Room,
     /// Slabs before the current one that the current span still uses.
     kept: [u32; SPAN_SLABS],
     kept_count: usize,
@@ -326,7 +320,7 @@ impl Block {
 
 impl References {
     pub const fn new() -> Self {
-        Self { slab: 0, free: 0, kept: [0; SPAN_SLABS], kept_count: 0 }
+        Self { slab: 0, room: Room::NONE, kept: [0; SPAN_SLABS], kept_count: 0 }
     }
 
     /// Another slab. False: there is none.
@@ -343,36 +337,36 @@ impl References {
             self.kept_count += 1;
         }
         self.slab = fresh;
-        self.free = 0;
+        self.room = Room::WHOLE;
         true
     }
 
     /// A granule. `NONE` when there is no room.
     pub fn granule(&mut self) -> Block {
-        if (self.slab == 0 || self.free + GRANULE > USABLE) && !self.go_on() {
-            return Block::NONE;
-        }
-        let base = self.slab * SLAB + self.free;
-        self.free += GRANULE;
-        Block { base, size: GRANULE, next: base }
+        self.part(|room| room.granule().map(|begin| (begin, GRANULE)))
     }
 
     /// A window, as large as the slab has room for. It has to be [`Self::close`]d before the next one. `NONE` when there is no
     /// room.
     pub fn window(&mut self) -> Block {
-        if (self.slab == 0 || self.free + SMALLEST_WINDOW > USABLE) && !self.go_on() {
-            return Block::NONE;
+        self.part(|room| room.window())
+    }
+
+    fn part(&mut self, of: impl Fn(&mut Room) -> Option<(u32, u32)>) -> Block {
+        let mut part = if self.slab == 0 { None } else { of(&mut self.room) };
+        if part.is_none() && self.go_on() {
+            part = of(&mut self.room);
         }
-        let base = self.slab * SLAB + self.free;
-        let size = 1 << (USABLE - self.free).ilog2();
-        Block { base, size, next: base }
+        part.map_or(Block::NONE, |(begin, size)| {
+            let base = self.slab * SLAB + begin;
+            Block { base, size, next: base }
+        })
     }
 
     /// What a window has not given out is room for the next one.
     pub fn close(&mut self, window: Block) {
         if window.size != 0 {
-            // The next granule, and not the reference before it.
-            self.free = (window.next - self.slab * SLAB + 1).next_multiple_of(GRANULE);
+            self.room.close(window.next - self.slab * SLAB);
         }
     }
 
