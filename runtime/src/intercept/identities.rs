@@ -1,8 +1,8 @@
 //! What the kernel said of descriptors: to ask again at each call costs as much as the call itself does.
 //!
 //! An answer stands for a number until a call is seen that gives the number to another file, or to none
-//! ([`super::descriptors::renamed`]). **Limit**: a number that is closed and made again, both by system calls of the program's own,
-//! is taken for the file that it was.
+//! ([`super::descriptors::renamed`]). **Limit**: a number that is closed and made again, both by system calls of the program's
+//! own, is taken for the file that it was.
 
 use super::descriptors::Kind;
 use crate::record::external::Identity;
