@@ -140,12 +140,10 @@ pub fn modify<R>(
         Op::AtomicRmw => {
             receive(thread, &mut object, acquires(order));
             if releases(order) {
-                object.known().released.join(&thread.detect.clock);
+                object.is_added(&thread.detect.clock, thread.detected().slot.get(), thread.detected().epoch.get());
                 passed_on = true;
             } else if thread.detect.has_fence {
                 object.known().released.join(&thread.detect.fence_released);
-            }
-            if releasing {
                 object.last_slot.set(u32::MAX);
             }
         }

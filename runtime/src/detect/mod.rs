@@ -299,8 +299,7 @@ fn release_as(thread: &mut Own, address: u64, flags: u32, site: u64) {
     let object = objects::get(address, || places::call_stack(thread, site));
     let mut object = object.lock();
     object.flags.set(object.flags.get() | flags);
-    object.known().released.join(&thread.detect.clock);
-    object.last_slot.set(u32::MAX);
+    object.is_added(&thread.detect.clock, thread.detected().slot.get(), thread.detected().epoch.get());
     drop(object);
     local::epoch_ends(thread);
 }

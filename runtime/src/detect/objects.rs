@@ -215,6 +215,20 @@ impl Locked<'_> {
         self.last_epoch.set(epoch);
     }
 
+    /// A thread that is at this epoch of its slot adds what it knows. If it has known all that was released here, then that is
+    /// exactly what it knows: whoever knows this epoch need not look.
+    pub fn is_added(&mut self, clock: &Clock, slot: u32, epoch: Epoch) {
+        let (last_slot, last_epoch) = (self.last_slot.get(), self.last_epoch.get());
+        let released = &mut self.known().released;
+        if released.is_empty() || last_slot != u32::MAX && clock.get(last_slot) >= last_epoch {
+            released.assign(clock);
+            self.is_released_at(slot, epoch);
+        } else {
+            released.join(clock);
+            self.last_slot.set(u32::MAX);
+        }
+    }
+
     /// Nobody has held or used it.
     pub fn unowned(&mut self) {
         let known = self.known();
