@@ -67,7 +67,7 @@ fn intern(elements_of: &[Element]) -> LockSet {
             USED += elements_of.len() + 1;
         }
         COUNT.store(set + 1, Release);
-        NUMBERS.add(&free, set, set);
+        NUMBERS.add(&free, set);
         set
     })
 }

@@ -32,13 +32,13 @@ impl Numbers {
         find(self.0.load(Acquire), hash, same)
     }
 
-    /// Under the owner's lock, with what [`Self::find`] said since it was taken. `count`: how many there are now.
-    pub fn add(&self, free: &Free, number: u32, count: u32) {
+    /// Under the owner's lock, with what [`Self::find`] said since it was taken. Numbers are given out in turn, from 1 on.
+    pub fn add(&self, free: &Free, number: u32) {
         free.0.store((free.1 as u64) << 32 | number as u64, Release);
         let table = self.0.load(Relaxed);
         // SAFETY: the current table.
         let slots = unsafe { (*table).mask } + 1;
-        if count < slots / 2 {
+        if number < slots / 2 {
             return;
         }
         let larger = new_table(slots * 2);

@@ -5,9 +5,10 @@
 //! everything a report needs, and nothing that was seen is ever forgotten for want of a history.
 //!
 //! The shadow is reserved as one mapping without memory; a page of it exists once it is written. A word's cells lie at
-//! `base + 2 × (address mod 2^44)`, rounded down to 16: the regions that Linux uses (executables at 0x0…, 0x55…; libraries,
-//! mappings and stacks at 0x7e…–0x7f…) differ in the 44 bits that count. Two words of one process that lie a multiple of 16 TiB
-//! apart would share their cells; no fixed address is asked for, so address-space randomisation stays as it is.
+//! `base + 2 × (address mod 2^44)`, rounded down to 16: the regions that Linux uses (executables at 0x0…, 0x55…;
+//! libraries, mappings and stacks at 0x7e…–0x7f…) differ in the 44 bits that count. Two words of one process that lie a
+//! multiple of 16 TiB apart would share their cells; no fixed address is asked for, so address-space randomisation stays
+//! as it is.
 //!
 //! **Limit**: four cells. When all are in use for accesses that are neither ordered before the new one nor covered by it, one at
 //! random gives way.

@@ -74,7 +74,7 @@ pub fn intern(parent: StackId, site: u64) -> StackId {
         // SAFETY: a node nobody knows yet.
         unsafe { *NODES.load(Relaxed).add(fresh as usize) = Node { site, parent, depth: node(parent).depth + 1 } };
         COUNT.store(fresh + 1, Release);
-        NUMBERS.add(&free, fresh, fresh);
+        NUMBERS.add(&free, fresh);
         fresh
     })
 }
