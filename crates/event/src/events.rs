@@ -55,6 +55,21 @@ struct Stretch {
 /// What an atomic adds to its shape: four bytes of its address and eight of its value.
 type Atomic = [u32; 3];
 
+/// The shape that the last of some accesses had, which differ in their addresses alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Like {
+    /// Or [`WHOLE`]: there was none.
+    shape: u32,
+    /// Of the address.
+    high: u64,
+}
+
+impl Default for Like {
+    fn default() -> Self {
+        Self { shape: WHOLE, high: 0 }
+    }
+}
+
 /// A sequence of events.
 #[derive(Clone, Default)]
 pub struct Events {
@@ -118,9 +133,36 @@ impl Events {
     /// If there are 2^32 − 1 events already: they are numbered with 32 bits.
     #[inline]
     pub fn push(&mut self, event: Event) {
+        let Event { thread, site, context, ordinal, kind } = event;
+        let place = self.begin(thread, context, ordinal);
+        self.note(place, &kind);
+        let row = self.row(site, kind);
+        self.rows.push(row);
+    }
+
+    /// As [`Self::push`], of a plain access. All that come with one `like` are of the same site, size and class.
+    ///
+    /// # Panics
+    /// As [`Self::push`].
+    #[inline]
+    pub fn push_like(&mut self, like: &mut Like, of: (ThreadId, ContextId, u32), site: SiteId, access: Access) {
+        self.begin(of.0, of.1, of.2);
+        let high = access.address.0 & !LOW;
+        if like.shape == WHOLE || like.high != high {
+            let row = self.row(site, EventKind::Access(access));
+            *like = Like { shape: row.shape, high };
+            self.rows.push(row);
+            return;
+        }
+        debug_assert_eq!(self.shapes[like.shape as usize].site, site, "the same site, size and class");
+        self.rows.push(Row { shape: like.shape, low: (access.address.0 & LOW) as u32 });
+    }
+
+    /// The stretch of the next event, and its place.
+    #[inline]
+    fn begin(&mut self, thread: ThreadId, context: ContextId, ordinal: u32) -> usize {
         let place = self.rows.len();
         assert!(place < u32::MAX as usize, "events are numbered with 32 bits");
-        let Event { thread, site, context, ordinal, kind } = event;
         match self.stretches.last() {
             Some(last) if (last.thread, last.context, last.ordinal) == (thread, context, ordinal) => {}
             _ => self.stretches.push(Stretch { first: place as u32, thread, context, ordinal }),
@@ -129,9 +171,7 @@ impl Events {
             self.directory.push(self.stretches.len() as u32 - 1);
         }
         self.order.take();
-        self.note(place, &kind);
-        let row = self.row(site, kind);
-        self.rows.push(row);
+        place
     }
 
     #[inline]

@@ -27,7 +27,7 @@ pub use counted::counted;
 pub use deadline::Deadline;
 pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder, OtherOp};
 pub use event_set::{EventSet, NumberedEvents};
-pub use events::Events;
+pub use events::{Events, Like};
 pub use finding::{Finding, FindingKind, Frame, Harm, Side};
 pub use finding_id::{FindingId, NoFindingId};
 pub use harmless::harmless;

@@ -6,9 +6,10 @@ use rashomon_event::EventKind::{
     OnceDone, OnceSeen, Other, Post, Release, ReleaseObject, Request, Signal, Start, Take, WaitBegin, WaitEnd,
 };
 use rashomon_event::{
-    Access, AccessClass, Address, AtomicOp, ContextId, Event, EventIndex, EventKind, Events, LockMode, MemoryOrder, OtherOp,
-    SiteId, ThreadId,
+    Access, AccessClass, Address, AtomicOp, ContextId, Event, EventIndex, EventKind, Events, Like, LockMode, MemoryOrder,
+    OtherOp, SiteId, ThreadId,
 };
+use std::collections::HashMap;
 
 /// Most are near each other, some are far apart, a few are the largest there are.
 fn address() -> impl Strategy<Value = Address> {
@@ -99,6 +100,22 @@ proptest! {
         let packed = Events::from(plain.clone());
         same(&packed, &plain);
         prop_assert_eq!(&packed, &plain.iter().copied().collect::<Events>());
+    }
+
+    /// Accesses of the same site, size and class have a `like` in common, whatever came between them.
+    #[test]
+    fn tell_what_was_put_in_with_others_like_it(plain in events()) {
+        let (mut packed, mut likes) = (Events::new(), HashMap::new());
+        for &event in &plain {
+            match event.kind {
+                Plain(access) if !access.atomic => {
+                    let like: &mut Like = likes.entry((event.site, access.size, access.class)).or_default();
+                    packed.push_like(like, (event.thread, event.context, event.ordinal), event.site, access);
+                }
+                _ => packed.push(event),
+            }
+        }
+        same(&packed, &plain);
     }
 
     #[test]

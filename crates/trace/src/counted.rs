@@ -7,7 +7,7 @@ use rashomon_abi::nest::{self, Iterations, Loop, MOST_LOOPS, MOST_VALUES, MOST_W
 use rashomon_abi::record::counted::{MOST_BASES, MOST_OPERATIONS};
 use rashomon_abi::record::{self, LOW_BITS, LOW_MASK};
 use rustc_hash::FxHashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A stream whose records stand for more accesses than this is damaged: a small file must not become a large trace.
 const MOST_OF_A_STREAM: u64 = 1 << 28;
@@ -23,7 +23,7 @@ struct Plan {
 /// Where the reader is in a nest.
 #[derive(Clone, Debug)]
 struct Position {
-    plan: Rc<Plan>,
+    plan: Arc<Plan>,
     values: Vec<u64>,
     at: usize,
     /// Of each open loop: where it begins, how often it iterates, and in which iteration it is.
@@ -78,7 +78,7 @@ impl Position {
 /// The nests that a stream has defined, and the one that is being told.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
-    plans: FxHashMap<u64, Rc<Plan>>,
+    plans: FxHashMap<u64, Arc<Plan>>,
     position: Option<Box<Position>>,
     accesses: u64,
 }
@@ -133,7 +133,7 @@ impl Counted {
         if !nest::is_sound(&operations, values) {
             return Err(FaultKind::Loop);
         }
-        self.plans.insert(record::low_of(words[0]), Rc::new(Plan { operations, values, fixed }));
+        self.plans.insert(record::low_of(words[0]), Arc::new(Plan { operations, values, fixed }));
         Ok(Some(length))
     }
 
@@ -187,7 +187,7 @@ impl Counted {
         if !nest::is_sound(&operations, bases + 1) {
             return Err(FaultKind::Loop);
         }
-        self.plans.insert(record::low_of(head), Rc::new(Plan { operations, values: bases + 1, fixed }));
+        self.plans.insert(record::low_of(head), Arc::new(Plan { operations, values: bases + 1, fixed }));
         Ok(Some(length))
     }
 
@@ -195,7 +195,7 @@ impl Counted {
     fn begin(&mut self, words: &[u64]) -> Length {
         let number = record::low_of(words[0]);
         let is_loop = record::kind_of(words[0]) == record::COUNTED;
-        let plan = Rc::clone(self.plans.get(&number).ok_or(FaultKind::UndefinedLoop(number))?);
+        let plan = Arc::clone(self.plans.get(&number).ok_or(FaultKind::UndefinedLoop(number))?);
         let length = 1 + plan.values - plan.fixed.len();
         has(words, length)?;
         let Some(given) = written(&words[1..length]) else { return Ok(None) };

@@ -15,6 +15,8 @@ pub struct Sites {
     /// Modules that are loaded now: start, end, index.
     loaded: Vec<(u64, u64, u32)>,
     bases: Vec<u64>,
+    /// From 1; with the next one addresses may have other ids.
+    version: u32,
 }
 
 impl Default for Sites {
@@ -25,6 +27,7 @@ impl Default for Sites {
             cache: vec![(u64::MAX, SiteId(0)); CACHE_SLOTS],
             loaded: Vec::new(),
             bases: Vec::new(),
+            version: 1,
         }
     }
 }
@@ -47,6 +50,11 @@ impl Sites {
         self.loaded.sort_unstable();
         self.by_address.retain(|address, _| !(module.start..module.end).contains(address));
         self.cache.fill((u64::MAX, SiteId(0)));
+        self.version += 1;
+    }
+
+    pub const fn version(&self) -> u32 {
+        self.version
     }
 
     #[inline]

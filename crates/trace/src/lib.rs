@@ -2,6 +2,7 @@
 //! for a run. The bytes are specified in `docs/trace-format.md` and declared in `rashomon_abi`.
 #![deny(unsafe_code)]
 
+mod advance;
 mod bytes;
 mod chunks;
 mod conditions;
@@ -10,6 +11,7 @@ mod control_provoke;
 mod convert;
 mod counted;
 pub mod crash;
+mod decoded;
 pub mod dump;
 pub mod error;
 mod freed;

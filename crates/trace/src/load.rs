@@ -9,8 +9,8 @@
 //! Operations without a synchronisation ordinal make events only where analyses need them: requests, blocked threads, and
 //! allocations (as [`EventKind::Other`], so that a block's call context is kept).
 
-use crate::chunks::{Fault, FaultKind};
-use crate::convert::class_of;
+use crate::advance::{Advance, Known, ThreadCursor, check_room};
+use crate::decoded::{self, Source};
 use crate::error::TraceError;
 use crate::freed;
 use crate::gaps::Gaps;
@@ -18,30 +18,21 @@ use crate::header::{RunMode, RunState};
 use crate::identity::Identities;
 use crate::intern::{Contexts, Sites};
 use crate::loaded::{
-    BlockedRecord, Flow, FlowRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LifeRecord, LoadedTrace, Shortcoming,
+    BlockedRecord, FlowRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LifeRecord, LoadedTrace, Shortcoming,
 };
 use crate::misuse::{Misuses, Moment};
 use crate::recording::Recording;
-use crate::space::{LastHits, Space};
-use crate::stream::{Reader, Record, SyncRecord, TurnKind};
+use crate::space::Space;
+use crate::stream::{SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
 use crate::values::{Values, drop_contradicted};
 use rashomon_abi::record::{self, input};
-use rashomon_event::{
-    Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, Events, LoopMark, Mode, ModuleInfo, ThreadId, Trace,
-};
+use rashomon_event::{Address, Deadline, Event, EventIndex, Events, LoopMark, Mode, ModuleInfo, Trace};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::path::PathBuf;
-
-/// Events are numbered with 32 bits.
-const MAX_EVENTS: u64 = u32::MAX as u64 - 1;
-/// Events loaded between two looks at the clock.
-const LOOK_EVERY: u64 = 1 << 16;
-/// Bytes of one range access; what is said to lie behind them is left out.
-const LONGEST_RANGE: u64 = 1 << 36;
+use std::thread;
 
 impl Recording {
     /// Merges the streams into one trace.
@@ -51,10 +42,12 @@ impl Recording {
 
     /// As [`Recording::load`], but [`TraceError::OutOfTime`] if it takes too long.
     pub fn load_until(&self, deadline: Deadline) -> Result<LoadedTrace, TraceError> {
-        let mut loader = Loader::new(self);
-        loader.deadline = deadline;
-        loader.merge()?;
-        Ok(loader.finish())
+        thread::scope(|scope| {
+            let mut loader = Loader::new(self, decoded::sources(scope, &self.streams));
+            loader.deadline = deadline;
+            loader.merge()?;
+            Ok(loader.finish())
+        })
     }
 }
 
@@ -65,38 +58,6 @@ pub(crate) enum Sequenced {
     Turn { accesses: u64, what: TurnKind },
 }
 
-/// What came after a thread's accesses.
-enum Advance {
-    /// A record with this sequence number.
-    Next(u64),
-    End,
-    /// Noted; nothing behind it can be placed.
-    Fault,
-}
-
-pub(crate) struct ThreadCursor<'a> {
-    reader: Reader<'a>,
-    pub(crate) thread: ThreadId,
-    path: &'a PathBuf,
-    /// Context numbers of this stream → contexts of the trace.
-    contexts: Vec<Option<ContextId>>,
-    max_contexts: usize,
-    /// Defined by the record before.
-    defined: Option<ContextId>,
-    pub(crate) context: ContextId,
-    pub(crate) ordinal: u32,
-    pub(crate) hits: LastHits,
-    /// Recorded accesses since the last operation with an ordinal.
-    accesses: u64,
-    executed: u64,
-    next: Option<Sequenced>,
-    /// Event of the last access, if values belong to it.
-    last_access: Option<EventIndex>,
-    /// Event of the last `CondWaitBegin`.
-    pub(crate) wait_begin: Option<EventIndex>,
-    pub(crate) ended: bool,
-}
-
 pub(crate) struct Loader<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) cursors: Vec<ThreadCursor<'a>>,
@@ -104,7 +65,7 @@ pub(crate) struct Loader<'a> {
     pub(crate) space: Space,
     pub(crate) sites: Sites,
     pub(crate) gaps: Gaps,
-    contexts: Contexts,
+    pub(crate) contexts: Contexts,
     pub(crate) identities: Identities,
     /// Counts that semaphores were given.
     pub(crate) semaphores: BTreeMap<Address, u64>,
@@ -131,32 +92,16 @@ pub(crate) struct Loader<'a> {
     pub(crate) lives: Vec<LifeRecord>,
     not_reexecutable_from: Option<EventIndex>,
     input: Option<InputRecord>,
-    frames: Vec<FrameRecord>,
+    pub(crate) frames: Vec<FrameRecord>,
     pub(crate) loops: Vec<LoopMark>,
-    flow: Vec<FlowRecord>,
-    values: Values,
-    deadline: Deadline,
+    pub(crate) flow: Vec<FlowRecord>,
+    pub(crate) values: Values,
+    pub(crate) deadline: Deadline,
 }
 
 impl<'a> Loader<'a> {
-    fn new(recording: &'a Recording) -> Self {
-        let cursors = recording.streams.iter().map(|stream| ThreadCursor {
-            reader: stream.reader(),
-            thread: ThreadId(stream.thread),
-            path: &stream.path,
-            contexts: vec![Some(ContextId::ROOT)],
-            max_contexts: (stream.record_bytes() / 16) as usize + 2,
-            defined: None,
-            context: ContextId::ROOT,
-            ordinal: 0,
-            hits: LastHits::default(),
-            accesses: 0,
-            executed: 0,
-            next: None,
-            last_access: None,
-            wait_begin: None,
-            ended: false,
-        });
+    fn new(recording: &'a Recording, sources: Vec<Source<'a, Option<Known>>>) -> Self {
+        let cursors = recording.streams.iter().zip(sources).map(|(stream, source)| ThreadCursor::new(stream, source));
         let mut loader = Self {
             recording,
             cursors: cursors.collect(),
@@ -242,121 +187,10 @@ impl<'a> Loader<'a> {
         self.not_reexecutable_from.get_or_insert(EventIndex(self.events.len() as u32));
     }
 
-    /// Places accesses up to the stream's next record with a sequence number, which is kept.
-    fn advance(&mut self, at: usize) -> Result<Advance, TraceError> {
-        loop {
-            let cursor = &mut self.cursors[at];
-            let record = match cursor.reader.next_record() {
-                Ok(Some(record)) => record,
-                Ok(None) => return Ok(Advance::End),
-                Err(fault) => return Ok(self.note_fault(at, fault)),
-            };
-            match record {
-                Record::Access { class, size, address, site } => self.access(at, class, address, size, site)?,
-                Record::Range { class, address, length, site } => {
-                    // A larger number is damage that the checksum cannot see; it must not become millions of events.
-                    let mut left = length.min(LONGEST_RANGE).min(record::LOW_MASK + 1 - address);
-                    let mut from = address;
-                    while left > 0 {
-                        let size = left.min(u64::from(u32::MAX)) as u32;
-                        self.access(at, class, from, size, site)?;
-                        from += u64::from(size);
-                        left -= u64::from(size);
-                    }
-                }
-                Record::Sync(sync) => {
-                    cursor.next = Some(Sequenced::Sync(sync));
-                    return Ok(Advance::Next(sync.sequence));
-                }
-                Record::Turn { sequence, accesses, what } => {
-                    cursor.next = Some(Sequenced::Turn { accesses, what });
-                    return Ok(Advance::Next(sequence));
-                }
-                Record::Executed { count } => cursor.executed = cursor.executed.max(count),
-                Record::Context { number } => match cursor.contexts.get(number as usize).copied().flatten() {
-                    Some(context) => cursor.context = context,
-                    None => return Ok(self.note_undefined(at, number)),
-                },
-                Record::ContextDefinition { number, parent, call } => {
-                    let known = cursor.contexts.get(parent as usize).copied().flatten();
-                    let (Some(parent), true) = (known, (number as usize) < cursor.max_contexts) else {
-                        return Ok(self.note_undefined(at, if known.is_some() { number } else { parent }));
-                    };
-                    let call = self.sites.intern(call);
-                    let context = self.contexts.intern(parent, call);
-                    let table = &mut cursor.contexts;
-                    if table.len() <= number as usize {
-                        table.resize(number as usize + 1, None);
-                    }
-                    table[number as usize] = Some(context);
-                    cursor.defined = Some(context);
-                }
-                Record::Frame { address, stack_pointer } => {
-                    let (thread, defined) = (cursor.thread, cursor.defined.take());
-                    self.frames.extend(defined.map(|context| FrameRecord { thread, context, address, stack_pointer }));
-                }
-                Record::Value { written, value } => {
-                    let Some(event) = cursor.last_access else {
-                        let offset = cursor.reader.record_offset();
-                        return Ok(self.note_fault(at, Fault { offset, what: FaultKind::Value }));
-                    };
-                    self.values.note(event, written, value);
-                }
-                Record::Activation { process, table } => {
-                    let table = self.sites.intern(table);
-                    self.flow(at, Flow::Activation { process, table });
-                }
-                Record::Segment { segment } => self.flow(at, Flow::Segment { segment }),
-                Record::Resume { activation, segment } => self.flow(at, Flow::Resume { activation, segment }),
-            }
-        }
-    }
-
-    pub(crate) fn flow(&mut self, at: usize, flow: Flow) {
-        let before = EventIndex(self.events.len() as u32);
-        self.flow.push(FlowRecord { before, thread: self.cursors[at].thread, flow });
-    }
-
-    fn note_undefined(&mut self, at: usize, number: u32) -> Advance {
-        let offset = self.cursors[at].reader.record_offset();
-        self.note_fault(at, Fault { offset, what: FaultKind::UndefinedContext(number) })
-    }
-
-    fn note_fault(&mut self, at: usize, fault: Fault) -> Advance {
-        let path = self.cursors[at].path.clone();
-        self.shortcomings.push(Shortcoming::Damaged { path, offset: fault.offset, what: fault.what });
-        Advance::Fault
-    }
-
-    #[inline]
-    fn access(&mut self, at: usize, class: record::AccessClass, address: u64, size: u32, site: u64) -> Result<(), TraceError> {
-        let cursor = &mut self.cursors[at];
-        let site = self.sites.intern(site);
-        let machine = address;
-        let address = self.space.translate(&mut cursor.hits, machine, u64::from(size));
-        cursor.accesses += 1;
-        if class == record::AccessClass::End {
-            self.make_room(machine);
-        }
-        let cursor = &self.cursors[at];
-        let kind = EventKind::Access(Access { address, size, class: class_of(class), atomic: false });
-        let event = Event { thread: cursor.thread, site, context: cursor.context, ordinal: cursor.ordinal, kind };
-        self.cursors[at].last_access = Some(self.push(event)?);
-        Ok(())
-    }
-
-    #[inline]
-    fn push(&mut self, event: Event) -> Result<EventIndex, TraceError> {
-        let index = self.events.len() as u64;
-        if index >= MAX_EVENTS {
-            let path = self.recording.directory.clone();
-            return Err(TraceError::TooLarge { path, what: "events", limit: MAX_EVENTS });
-        }
-        if index % LOOK_EVERY == LOOK_EVERY - 1 && self.deadline.is_over() {
-            return Err(TraceError::OutOfTime { path: self.recording.directory.clone() });
-        }
+    pub(crate) fn push(&mut self, event: Event) -> Result<EventIndex, TraceError> {
+        let index = check_room(&self.events, self.deadline, self.recording)?;
         self.events.push(event);
-        Ok(EventIndex(index as u32))
+        Ok(index)
     }
 
     /// The kept record of a cursor happens now.
