@@ -176,7 +176,7 @@ pub fn stack(reference: u32) -> StackId {
 /// Slabs before it is time to sweep: more where sweeping takes longer.
 fn allowance() -> u32 {
     let slabs = match options::get().references {
-        0 => 1024 + shadow::marked().min(1 << 16) as u32 * 4,
+        0 => 512 + shadow::marked().min(1 << 16) as u32 * 4,
         asked => asked.clamp(8, SLABS as i64) as u32,
     };
     slabs.min(SLABS - 1)
