@@ -102,8 +102,8 @@ impl Check {
             Self::Build => vec![of(cargo(), "build --release --package rashomon-cli")],
             Self::Test => {
                 let mut commands = if has_nextest() {
-                    // Two more than there are processors: some wait, for deadlines and for programs that hang.
-                    let threads = available_parallelism().map_or(2, NonZeroUsize::get) + 2;
+                    // Three more than there are processors: some wait, for deadlines and for programs that hang.
+                    let threads = available_parallelism().map_or(2, NonZeroUsize::get) + 3;
                     let others = format!("nextest run --workspace --no-fail-fast --test-threads {threads} --filterset {OTHERS}");
                     let sharing = |tests| format!("test --workspace --no-fail-fast {tests} --test-threads {threads}");
                     let sharing = SHARING.map(|tests| of(cargo(), &sharing(tests)));

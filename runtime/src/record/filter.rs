@@ -29,7 +29,7 @@ const MAX_CAP: u64 = (1 << (64 - TIMES_SHIFT)) - 1;
 /// Bits of the site that the locks' hash is mixed into.
 const LOCKS_MASK: u64 = 0x0000_ffff_ffff_f000;
 
-/// Entries of a thread's table. The first threads do most of the work of most programs; a table is memory once it is touched.
+/// Entries of a thread's table. The first threads do most of the work of most programs; a table is memory where it is touched.
 pub const fn entries(number: u32) -> usize {
     match number {
         0..8 => 1 << 18,
@@ -56,18 +56,35 @@ fn slot(thread: &Thread, address: u64, site: u64) -> usize {
     (distance / ENTRY_BYTES) as usize
 }
 
-/// A chunk is full: was the table worth its cache misses? Where nearly everything is kept anyway, a small one finds what little
-/// repeats; from time to time the large one has another try. `executed`: accesses that the chunk took.
+/// What selects a slot before anything is known of the thread: its first chunk is not longer.
+pub const fn first_mask(number: u32) -> u64 {
+    const FIRST: usize = CHUNK_BYTES / 8;
+    let full = entries(number);
+    mask(if full < FIRST { full } else { FIRST })
+}
+
+/// A chunk is full: how much of the table is worth its memory and cache misses? What earlier spans kept is of use for the cap
+/// alone, so a part does that has room for a span of this thread's several times over. Where long spans keep nearly everything
+/// anyway, a small part finds what little repeats; from time to time the larger one has another try. `executed`: accesses that
+/// the chunk took.
 pub fn tune(thread: &Thread, executed: u64) {
-    if thread.hot().deep.get() != 0 || values::on() {
+    let hot = thread.hot();
+    let spans = hot.span.get().wrapping_sub(thread.span_before_chunk.replace(hot.span.get())) >> 48;
+    if hot.deep.get() != 0 || values::on() {
         return;
     }
+    const ROOM: usize = 8;
+    /// Spans differ: the few long ones keep most.
+    const LEAST: usize = 1 << 14;
     const SMALL: usize = 1 << 10;
     const TRIES: u32 = 32;
-    let kept_nearly_all = executed < (CHUNK_BYTES / 8) as u64 * 5 / 4;
     let full = entries(thread.number.get());
+    let of_span = CHUNK_BYTES / 8 / (spans as usize + 1);
+    let wanted = if hot.cap.get() == u64::MAX { (ROOM * of_span).next_power_of_two().max(LEAST) } else { full };
+    let kept_nearly_all = executed < (CHUNK_BYTES / 8) as u64 * 5 / 4;
     let try_again = thread.chunk_index.get().is_multiple_of(TRIES);
-    thread.hot().filter_mask.set(mask(if kept_nearly_all && !try_again { SMALL.min(full) } else { full }));
+    let entries = if wanted > LEAST && kept_nearly_all && !try_again { SMALL } else { wanted };
+    hot.filter_mask.set(mask(entries.min(full)));
 }
 
 /// The times word at which a thread's accesses are capped.

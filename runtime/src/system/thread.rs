@@ -127,6 +127,8 @@ pub struct Thread {
     pub quanta_spent: Cell<u64>,
     /// `executed` when the chunk was begun.
     pub executed_before_chunk: Cell<u64>,
+    /// [`super::tls::Hot::span`] at that time.
+    pub span_before_chunk: Cell<u64>,
     /// Number of the place that the child it forked last was given.
     pub place_given: Cell<u64>,
     /// A replayed turn ended with the wait that the thread is in.
@@ -266,7 +268,8 @@ pub unsafe fn register_only(thread: &'static Thread, complete: impl FnOnce()) {
     thread.counted.with(Map::clear_and_free);
     thread.context_path.with(|path| path.truncate(0));
     thread.allocations.with(Map::clear_and_free);
-    for zero in [&thread.executed, &thread.executed_before_chunk, &thread.quanta_spent, &thread.condition, &thread.stood_for] {
+    let counts = [&thread.executed, &thread.executed_before_chunk, &thread.span_before_chunk, &thread.quanta_spent];
+    for zero in counts.into_iter().chain([&thread.condition, &thread.stood_for]) {
         zero.set(0);
     }
     thread.since_sync.set(0);

@@ -87,7 +87,7 @@ pub unsafe fn prepare(thread: &'static Thread, block: &'static Hot) {
     block.lowest.set(calls);
     block.limit.set(calls.wrapping_add(SHADOW_CALLS));
     block.filter.set(table);
-    block.filter_mask.set(filter::mask(entries));
+    block.filter_mask.set(filter::first_mask(thread.number.get()));
     block.cap.set(filter::cap());
     block.capped.set(0);
     block.locks.set(0);
@@ -120,7 +120,7 @@ pub unsafe fn only(thread: &'static Thread) {
     // SAFETY: the calling thread's own table, which it gets another one for.
     unsafe { sys::unmap(block.filter.get().cast(), filter::entries(thread.number.get()) * 16) };
     block.filter.set(table);
-    block.filter_mask.set(filter::mask(entries));
+    block.filter_mask.set(filter::first_mask(0));
     block.cap.set(filter::cap());
     block.capped.set(0);
     block.span.set(1 << 48);

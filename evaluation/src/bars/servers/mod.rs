@@ -5,6 +5,7 @@
 //! machine, and checks every answer. One after the other all ways serve, then all once more: a ratio is that of one round, and
 //! the median over rounds counts. Reports of races are printed by both.
 
+mod profile;
 mod subject;
 
 use crate::common::bar::{self, Bar};
@@ -14,6 +15,7 @@ use crate::common::measure::median;
 use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::Result;
+use profile::{Profile, Purpose};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,6 +36,10 @@ pub struct Options {
     /// Rounds, of which the medians are taken.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
+    /// At the end, sample each server under `detect` and `record` once more with perf (Debian: linux-perf), and print where its
+    /// processor time goes.
+    #[arg(long)]
+    pub profile: bool,
     /// Only servers whose name contains this.
     #[arg(long, visible_aliases = ["filter", "program"])]
     pub only: Option<String>,
@@ -102,6 +108,7 @@ struct Figures {
 struct Row {
     server: &'static str,
     rounds: BTreeMap<Way, Vec<Figures>>,
+    profiles: BTreeMap<Way, Profile>,
     /// What went wrong, by way.
     wrong: Vec<String>,
 }
@@ -133,7 +140,8 @@ pub fn run(options: &Options) -> Result<bool> {
     let only = Only::of(options.only.as_deref());
     let mut servers = Vec::new();
     for subject in subject::all()?.into_iter().filter(|subject| only.wants(subject.name)) {
-        servers.push(measure(&subject, &tool, rounds, Duration::from_secs(seconds)));
+        let of_one = Rounds { subject: &subject, tool: &tool, length: Duration::from_secs(seconds) };
+        servers.push(of_one.measure(rounds, options.profile));
     }
     only.check()?;
     let bars = servers.iter().flat_map(bars_of).collect();
@@ -141,40 +149,63 @@ pub fn run(options: &Options) -> Result<bool> {
     bar::finish(&report, &report.bars, options.json, || print(&report))
 }
 
-fn measure(subject: &Subject, tool: &Path, rounds: u32, length: Duration) -> Row {
-    let mut row = Row { server: subject.name, rounds: BTreeMap::new(), wrong: Vec::new() };
-    let built = match subject.build(tool) {
-        Ok(built) => built,
-        Err(error) => {
-            row.wrong.push(format!("{error:#}"));
-            return row;
-        }
-    };
-    for round in 1..=rounds {
-        for way in Way::ALL {
-            eprintln!("{}, round {round}: {}", subject.name, way.name());
-            match serve(subject, &built, way, tool, length) {
-                Ok(figures) => row.rounds.entry(way).or_default().push(figures),
-                Err(error) => row.wrong.push(format!("{}: {error:#}", way.name())),
-            }
-        }
-    }
-    row
+/// One server, and how it is loaded.
+struct Rounds<'a> {
+    subject: &'a Subject,
+    tool: &'a Path,
+    length: Duration,
 }
 
-fn serve(subject: &Subject, built: &Built, way: Way, tool: &Path, length: Duration) -> Result<Figures> {
-    let store: PathBuf = built.work.join("store");
-    let executable = way.executable(built);
-    let mut line = way.before(tool, &store);
-    line.push(executable.into());
-    let outcome = subject.serve(&line, executable, built, length);
-    // Recordings of servers fill disks.
-    if store.exists() {
-        std::fs::remove_dir_all(&store)?;
+impl Rounds<'_> {
+    fn measure(&self, rounds: u32, with_profile: bool) -> Row {
+        let name = self.subject.name;
+        let mut row = Row { server: name, rounds: BTreeMap::new(), profiles: BTreeMap::new(), wrong: Vec::new() };
+        let built = match self.subject.build(self.tool) {
+            Ok(built) => built,
+            Err(error) => {
+                row.wrong.push(format!("{error:#}"));
+                return row;
+            }
+        };
+        for round in 1..=rounds {
+            for way in Way::ALL {
+                eprintln!("{name}, round {round}: {}", way.name());
+                match self.serve(&built, way, Vec::new()) {
+                    Ok(figures) => row.rounds.entry(way).or_default().push(figures),
+                    Err(error) => row.wrong.push(format!("{}: {error:#}", way.name())),
+                }
+            }
+        }
+        for way in [Way::Detect, Way::Record].into_iter().filter(|_| with_profile) {
+            eprintln!("{name}, sampled: {}", way.name());
+            match self.sample(&built, way) {
+                Ok(profile) => drop(row.profiles.insert(way, profile)),
+                Err(error) => row.wrong.push(format!("{}, sampled: {error:#}", way.name())),
+            }
+        }
+        row
     }
-    let (served, peak_megabytes) = outcome?;
-    correct(&served)?;
-    Ok(Figures { operations_a_second: served.a_second(), p99_milliseconds: served.percentile(99.0), peak_megabytes })
+
+    fn serve(&self, built: &Built, way: Way, mut line: Vec<OsString>) -> Result<Figures> {
+        let store: PathBuf = built.work.join("store");
+        let executable = way.executable(built);
+        line.extend(way.before(self.tool, &store));
+        line.push(executable.into());
+        let outcome = self.subject.serve(&line, executable, built, self.length);
+        // Recordings of servers fill disks.
+        if store.exists() {
+            std::fs::remove_dir_all(&store)?;
+        }
+        let (served, peak_megabytes) = outcome?;
+        correct(&served)?;
+        Ok(Figures { operations_a_second: served.a_second(), p99_milliseconds: served.percentile(99.0), peak_megabytes })
+    }
+
+    fn sample(&self, built: &Built, way: Way) -> Result<Profile> {
+        let data = built.work.join("samples");
+        self.serve(built, way, profile::sampling(&data))?;
+        Profile::read(&data, way.executable(built))
+    }
 }
 
 fn correct(served: &Served) -> Result<()> {
@@ -218,6 +249,24 @@ fn print(report: &Report) {
                 format!("{:.2}", row.median(way, |figures| figures.p99_milliseconds)),
                 format!("{:.0}", row.median(way, |figures| figures.peak_megabytes)),
             ]);
+        }
+    }
+    table.print();
+    println!();
+    print_profiles(&report.servers);
+}
+
+fn print_profiles(servers: &[Row]) {
+    if servers.iter().all(|row| row.profiles.is_empty()) {
+        return;
+    }
+    println!("of a hundred samples of processor time:");
+    let names = Purpose::ALL.map(Purpose::name);
+    let mut table = Table::new(&[["server", ""].as_slice(), &names].concat());
+    for row in servers {
+        for (way, profile) in &row.profiles {
+            let shares = Purpose::ALL.map(|purpose| format!("{:.0}", 100.0 * profile.share(purpose)));
+            table.row([row.server.into(), way.name().into()].into_iter().chain(shares).collect());
         }
     }
     table.print();
