@@ -24,7 +24,7 @@ const LEAST_STEPS: usize = 1 << 7;
 const OTHER: u16 = u16::MAX;
 /// The same: it is a [`Record::Context`].
 const CONTEXT: u16 = OTHER - 1;
-/// Slots of the forms that came last.
+/// Slots of a block's forms that came last.
 const RECENT: usize = 256;
 /// Decoding an access takes about as long as placing it: more threads would wait for the one that places.
 const MOST_DECODERS: usize = 4;
@@ -74,23 +74,16 @@ struct Decoder<'a> {
     reader: Reader<'a>,
     /// Steps of a block.
     steps: usize,
-    /// Forms of this block and of those before it, by a hash: with the number in its block, and the number of that.
-    recent: Box<[Option<(Form, u16, u64)>; RECENT]>,
-    blocks: u64,
 }
 
-impl<'a> Decoder<'a> {
-    fn new(reader: Reader<'a>, steps: usize) -> Self {
-        Self { reader, steps, recent: Box::new([None; RECENT]), blocks: 0 }
-    }
-
+impl Decoder<'_> {
     fn fill(&mut self, block: &mut Block) {
         block.clear();
-        self.blocks += 1;
+        let mut recent = [None; RECENT];
         while block.steps.len() < self.steps && block.forms.len() < usize::from(CONTEXT) {
             match self.reader.next_record() {
                 Ok(Some(Record::Access { class, size, address, site })) if address <= LOW_MASK => {
-                    let form = self.number(Form { class, size, site }, &mut block.forms);
+                    let form = number(Form { class, size, site }, &mut block.forms, &mut recent);
                     block.steps.push(u64::from(form) << LOW_BITS | address);
                 }
                 Ok(Some(Record::Context { number })) => {
@@ -109,21 +102,21 @@ impl<'a> Decoder<'a> {
             }
         }
     }
+}
 
-    /// A form may have two numbers, if another one took its slot.
-    #[inline]
-    fn number(&mut self, form: Form, forms: &mut Vec<Form>) -> u16 {
-        let slot = (form.site ^ u64::from(form.size) << 3 ^ (form.class as u64) << 6) as usize % RECENT;
-        if let Some((known, number, block)) = self.recent[slot]
-            && (known, block) == (form, self.blocks)
-        {
-            return number;
-        }
-        let number = forms.len() as u16;
-        forms.push(form);
-        self.recent[slot] = Some((form, number, self.blocks));
-        number
+/// The number of a form: two of them, maybe, if another form took its slot in between.
+#[inline]
+fn number(form: Form, forms: &mut Vec<Form>, recent: &mut [Option<(Form, u16)>; RECENT]) -> u16 {
+    let slot = &mut recent[(form.site ^ u64::from(form.size) << 3 ^ (form.class as u64) << 6) as usize % RECENT];
+    if let Some((known, number)) = *slot
+        && known == form
+    {
+        return number;
     }
+    let number = forms.len() as u16;
+    forms.push(form);
+    *slot = Some((form, number));
+    number
 }
 
 /// A block to be filled, or filled, and where it is waited for.
@@ -223,7 +216,7 @@ impl<T: Clone + Default> Source<'_, T> {
 /// The sources of streams, which threads of the scope decode as long as there are sources.
 pub(crate) fn sources<'scope, 'a: 'scope, T>(scope: &'scope Scope<'scope, '_>, streams: &'a [Stream]) -> Vec<Source<'a, T>> {
     let steps = (BLOCKS_BYTES / 16 / streams.len().max(1)).clamp(LEAST_STEPS, MOST_STEPS);
-    let decoders = streams.iter().map(|stream| Decoder::new(stream.reader(), steps));
+    let decoders = streams.iter().map(|stream| Decoder { reader: stream.reader(), steps });
     let of = |blocks| Source { block: Block::default(), next: 0, known: Vec::new(), blocks };
     let Some(jobs) = start(scope, streams) else { return decoders.map(Blocks::Here).map(of).collect() };
     let ahead = decoders.map(|decoder| {
