@@ -9,7 +9,7 @@
 
 use super::shadow;
 use crate::report::options;
-use crate::system::signals;
+use crate::system::real;
 use crate::system::sys::{self, syscall};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
@@ -35,7 +35,7 @@ pub fn start() {
     if options.memory_limit_mb <= 0 && options.flush_memory_ms <= 0 || STARTED.swap(true, AcqRel) {
         return;
     }
-    if signals::with_all_blocked(|| crate::system::real::create_unobserved(run)) != 0 {
+    if real::create_unobserved(run) != 0 {
         sys::message(&[b"memory_limit_mb and flush_memory_ms have no effect: no thread can be made"]);
     }
 }

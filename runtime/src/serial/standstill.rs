@@ -168,7 +168,7 @@ fn start() {
     START.with(|| {
         if STATE.load(Relaxed) == NONE {
             STATE.store(AWAKE, Relaxed);
-            signals::with_all_blocked(|| real::create_unobserved(run));
+            real::create_unobserved(run);
         }
     });
 }

@@ -92,7 +92,7 @@ pub fn start() {
     }
     // SAFETY: the thread does not run yet, and nobody else starts it.
     unsafe { FILES.put(List::with_room_for(1)) };
-    signals::with_all_blocked(|| crate::system::real::create_unobserved(run));
+    crate::system::real::create_unobserved(run);
 }
 
 extern "C" fn run(_argument: *mut u8) -> *mut u8 {

@@ -8,6 +8,7 @@
 //! Every [`Real`] lies in a section of its own, `rashomon_real`, whose ends the linker names. `#[used]` keeps the compiler from
 //! taking them to pieces.
 
+use crate::system::signals;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
@@ -170,18 +171,22 @@ pub fn set_errno(value: c_int) {
     unsafe { *__errno_location() = value };
 }
 
-/// A thread that the model does not know.
+/// A thread that the model does not know. It takes none of the program's signals; those by which libc changes the identity of all
+/// threads it has to take, or whoever asks for that waits for ever.
 pub fn create_unobserved(routine: extern "C" fn(*mut u8) -> *mut u8) -> c_int {
     let mut handle = 0u64;
+    let mask = signals::block_programs();
     // SAFETY: valid arguments.
-    unsafe {
+    let result = unsafe {
         real!(fn pthread_create(*mut u64, *const u8, extern "C" fn(*mut u8) -> *mut u8, *mut u8) -> c_int)(
             &mut handle,
             core::ptr::null(),
             routine,
             core::ptr::null_mut(),
         )
-    }
+    };
+    signals::set_mask(mask);
+    result
 }
 
 /// libc's array of environment variables, or before libc has one the kernel's.
