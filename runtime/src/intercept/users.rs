@@ -1,6 +1,9 @@
-//! Changes of the process's user and root: before them the recording is given to the new user ([`crate::record::owner`]).
+//! Changes of the process's user and root: before them the recording is given to the new user ([`crate::record::owner`]), or the
+//! file of reports opened.
 
+use crate::detect;
 use crate::record::owner;
+use crate::report::output;
 use crate::system::real::real;
 use crate::system::thread::Runtime;
 use core::ffi::{c_char, c_int};
@@ -11,6 +14,9 @@ const SAME: u32 = u32::MAX;
 /// In the runtime, if a thread that it knows calls.
 fn before(body: impl FnOnce()) {
     if let Some(_runtime) = Runtime::try_enter() {
+        if detect::on() {
+            output::keep();
+        }
         body();
     }
 }

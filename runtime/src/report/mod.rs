@@ -17,7 +17,7 @@ pub mod hooks;
 mod launch;
 mod names;
 pub mod options;
-mod output;
+pub mod output;
 mod plain;
 mod query;
 mod reporter;

@@ -73,10 +73,15 @@ fn open(path: &[u8], process: u32) -> i32 {
     // SAFETY: a terminated path. O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC
     let file = unsafe { syscall!(sys::OPENAT, -100isize, name.as_ptr(), 0o2001101, 0o660) } as i32;
     if file < 0 {
-        sys::message(&[b"cannot open the file for reports ", &name[..length]]);
-        sys::exit_group(options::get().exitcode as i32);
+        sys::message(&[b"cannot open the file for reports ", &name[..length], b": they go to standard error"]);
+        return STDERR;
     }
     file
+}
+
+/// The program's user or root is about to change: a log file is opened while that can be done.
+pub fn keep() {
+    descriptor();
 }
 
 /// Writes all of it, as far as it can be written.

@@ -166,6 +166,28 @@ fn the_exit_code_and_the_log_are_as_asked() {
     assert!(!ended.out.contains("children"), "it ended at the first report; {ended}");
 }
 
+/// Then the new user may not make files where the reports are to go; here the folder is renamed.
+#[test]
+fn the_log_is_opened_before_the_program_changes_its_user() {
+    let begin = "#include <stdio.h>\n#include <unistd.h>\n";
+    let place =
+        with(&format!("{begin}{}", RACE.replace("main(void) {", "main(void) { setuid(getuid()); rename(\"logs\", \"kept\");")));
+    std::fs::create_dir(place.path("logs")).unwrap();
+    let ended = detect(&place, &["--log", "logs/log"]).expect(66, &[]);
+    assert!(ended.err.is_empty(), "{ended}");
+    let log = std::fs::read_dir(place.path("kept")).unwrap().flatten().next().expect("a log").path();
+    assert!(std::fs::read_to_string(log).unwrap().starts_with("data race "));
+}
+
+#[test]
+fn where_no_log_can_be_opened_reports_go_to_standard_error() {
+    let place = with(LONELY);
+    let ended = detect(&place, &["--log", "none/log"]);
+    let ended =
+        ended.expect(66, &["cannot open the file for reports ", "/none/log.", ": they go to standard error\n", "data race "]);
+    assert!(ended.out.contains("children"), "{ended}");
+}
+
 #[test]
 fn the_program_has_no_child_that_it_did_not_make() {
     let place = with(LONELY);
