@@ -33,8 +33,8 @@ pub const fn c_name(text: &'static str) -> &'static core::ffi::CStr {
     }
 }
 
-/// `real!(fn name(type, …) -> type)` or `real!("GLIBC_2.3.2" fn name(…) -> type)`: the function behind an interposed one, as a
-/// callable.
+/// `real!(fn name(type, …) -> type)` or `real!("GLIBC_2.3.2" fn name(…) -> type)`: the function behind an interposed one,
+/// as a callable.
 macro_rules! real {
     ($($version:literal)? fn $name:ident($($argument:ty),* $(, ...)?) -> $result:ty) => {{
         #[used]

@@ -243,7 +243,7 @@ pub fn set_mask(mask: u64) -> u64 {
     old
 }
 
-/// Runs `body` with every signal blocked: threads it creates never take one.
+/// Runs `body` with every signal blocked, those of libc's own included: it must not create threads.
 pub fn with_all_blocked<R>(body: impl FnOnce() -> R) -> R {
     let old = set_mask(u64::MAX);
     let result = body();
