@@ -33,6 +33,8 @@ enum Evaluation {
     Detect(bars::detect::Options),
     /// Every analysis and decider against brute force, on millions of small traces.
     Oracle(bars::oracle::Options),
+    /// The online detector on drawn programs of accesses to ranges, against a model that looks at each byte.
+    Ranges(bars::ranges::Options),
     /// The figures of papers: races by brute force, and what every analysis and decider finds.
     Speedygo(papers::speedygo::Options),
     /// Races that a solver hid from one algorithm each.
@@ -122,6 +124,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Tree(options) => papers::tree::run(options),
         Evaluation::Detect(options) => bars::detect::run(options),
         Evaluation::Oracle(options) => bars::oracle::run(options),
+        Evaluation::Ranges(options) => bars::ranges::run(options),
         Evaluation::Speedygo(options) => papers::speedygo::run(options),
         Evaluation::Raceinjector(options) => papers::raceinjector::run(options),
         Evaluation::Formats(options) => bars::formats::run(options),

@@ -21,6 +21,7 @@ pub mod packages;
 pub mod pbzip2;
 pub mod primitives;
 pub mod public;
+pub mod ranges;
 pub mod real;
 pub mod replay;
 pub mod runtime;
