@@ -15,6 +15,10 @@ use std::process::Command;
 const TIME_LIMIT: f64 = 1.5;
 const MEMORY_LIMIT: f64 = 1.0;
 const TIME_GOAL: f64 = 0.8;
+/// Of the slowest program, against ThreadSanitizer's.
+const SLOWEST: f64 = 1.1;
+/// Of the filter, against detection without it.
+const FILTERED: f64 = 1.0;
 const MEMORY_GOAL: f64 = 0.7;
 
 #[derive(Debug, Serialize)]
@@ -32,6 +36,12 @@ struct ProgramResult {
     native: Usage,
     sanitizer: Usage,
     ours: Vec<Detecting>,
+}
+
+impl ProgramResult {
+    fn of(&self, configuration: Configuration) -> Option<&Usage> {
+        self.ours.iter().find(|one| one.configuration == configuration).map(|one| &one.usage)
+    }
 }
 
 pub fn run(options: &Options) -> Result<bool> {
@@ -93,9 +103,25 @@ fn bars_of(results: &[ProgramResult]) -> Vec<Bar> {
     let name = |what: &str, configuration: Configuration| {
         format!("detection with {}, {what} against ThreadSanitizer's, geometric mean", configuration.title())
     };
+    let ratios = |over: fn(&ProgramResult) -> Option<&Usage>, configuration: Configuration| -> Vec<f64> {
+        let pairs = results.iter().filter_map(|result| Some((result.of(configuration)?, over(result)?)));
+        pairs.map(|(ours, theirs)| value(ours, |usage| usage.wall_seconds) / value(theirs, |usage| usage.wall_seconds)).collect()
+    };
+    let slowest = ratios(|result| Some(&result.sanitizer), better).into_iter().fold(0.0, f64::max);
+    let filtered = ratios(|result| result.of(Configuration { detector: Detector::Hb, filter: Filter::None }), on);
+    let filter = "detection with the filter against without it";
     vec![
         Bar::at_most(&name("time", better), wall(better), TIME_LIMIT, " ×"),
         Bar::at_most(&name("memory", better), memory(better), MEMORY_LIMIT, " ×"),
+        Bar::at_most(&name("time", better), wall(better), TIME_GOAL, " ×"),
+        Bar::at_most(
+            &format!("detection with {}, the slowest program against ThreadSanitizer's", better.title()),
+            slowest,
+            SLOWEST,
+            " ×",
+        ),
+        Bar::at_most(&format!("{filter}, the slowest program"), filtered.iter().copied().fold(0.0, f64::max), FILTERED, " ×"),
+        Bar::at_most(&format!("{filter}, geometric mean"), geometric_mean(filtered), FILTERED, " ×"),
         Bar::at_most(&name("time", on), wall(on), TIME_GOAL, " ×").stretch(),
         Bar::at_most(&name("memory", on), memory(on), MEMORY_GOAL, " ×").stretch(),
     ]

@@ -9,6 +9,8 @@
 //! is a time that is s percent shorter, which the thesis leaves open; (3) what is plotted for Figure 5.3 the thesis only
 //! describes.
 
+mod textbook;
+
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::{self, Built, Compilers};
@@ -100,6 +102,7 @@ struct Report {
     processors: usize,
     compilers: Compilers,
     table: Vec<Row>,
+    textbook: Vec<textbook::Row>,
     points: Vec<Point>,
     figures: Vec<PathBuf>,
     races: Vec<Races>,
@@ -123,7 +126,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let tool = workspace::build_tool()?;
     let compilers = Compilers::find()?;
     let folder = tempfile::Builder::new().prefix("rashomon-evaluate-").tempdir().context("cannot create a temporary folder")?;
-    let mut table = Vec::new();
+    let (mut table, mut textbook) = (Vec::new(), Vec::new());
     // A name may be one of the suite's programs only.
     let benches = if with_table { programs::chosen(None, part).unwrap_or_default() } else { Vec::new() };
     for program in benches {
@@ -131,6 +134,7 @@ pub fn run(options: &Options) -> Result<bool> {
         let built = compile::build(program, &compilers, &tool, folder.path())?;
         let comparison = Comparison::measure(&built, if options.quick { program.small } else { &[] }, runs)?;
         table.push(Row { name: program.name, thesis: program.thesis, comparison });
+        textbook.push(textbook::measure(program, &built, &tool, folder.path(), runs)?);
     }
     let (mut points, mut figures) = (Vec::new(), Vec::new());
     if with_figures {
@@ -147,7 +151,8 @@ pub fn run(options: &Options) -> Result<bool> {
     if table.is_empty() && points.is_empty() && races.is_empty() {
         bail!("no program with that in its name; they are in tests/bench, and racy ones below tests/programs");
     }
-    let bars = bars_of(&races);
+    let mut bars = bars_of(&races);
+    bars.extend(textbook_bar(&textbook));
     let report = Report {
         evaluation: "tree",
         command: command_line(),
@@ -156,6 +161,7 @@ pub fn run(options: &Options) -> Result<bool> {
         processors: std::thread::available_parallelism().map_or(1, usize::from),
         compilers,
         table,
+        textbook,
         points,
         figures,
         races,
@@ -267,6 +273,12 @@ fn bars_of(races: &[Races]) -> Vec<Bar> {
         .collect()
 }
 
+fn textbook_bar(rows: &[textbook::Row]) -> Option<Bar> {
+    let lost: usize = rows.iter().map(textbook::Row::lost).sum();
+    let name = "FastTrack: variables with a race that it does not find behind the filter";
+    (!rows.is_empty()).then(|| Bar::at_most(name, lost as f64, 0.0, ""))
+}
+
 fn print(report: &Report) {
     println!("{}: {} runs, {} processors, {}", report.command, report.runs, report.processors, report.compilers.version);
     if report.quick {
@@ -275,6 +287,7 @@ fn print(report: &Report) {
     if !report.table.is_empty() {
         println!("\nthe filter behind the happens-before detector, four threads");
         print_table(&report.table);
+        textbook::print(&report.textbook);
     }
     if !report.points.is_empty() {
         println!("\nthe micro-benchmarks");

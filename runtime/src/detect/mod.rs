@@ -171,7 +171,7 @@ macro_rules! slow_hooks {
                 let mode = MODE.load(Relaxed);
                 let own = block.thread.get().unwrap_unchecked().own_ptr();
                 let simple = fits(address, $bytes) || $bytes == 16 && address & 7 == 0;
-                if mode == 0 && simple {
+                if simple && (mode == 0 || mode == FILTERING && !knows_context(own)) {
                     return fast::plain::<$is_read, $bytes>(own, address, site);
                 }
                 if mode & FILTERING != 0
@@ -200,19 +200,20 @@ fn otherwise(address: u64, bytes: u64, how: How, site: u64) {
 }
 
 fn checked(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
-    let mode = MODE.load(Relaxed);
-    if mode != 0 && (mode != FILTERING || thread.detect.tree.knows_context()) {
-        slowly(thread, address, bytes, how, site);
-    } else if mode != 0 && fits(address, bytes) {
-        let reference = places::reference(thread, site, false);
-        match how.read {
-            _ if reference == 0 => {}
-            true => fast::with::<true>(thread, address, bytes, reference),
-            false => fast::with::<false>(thread, address, bytes, reference),
-        }
-    } else {
-        access::access(thread, address, bytes, how, site);
+    match MODE.load(Relaxed) {
+        0 => access::access(thread, address, bytes, how, site),
+        _ => slowly(thread, address, bytes, how, site),
     }
+}
+
+/// Whether the filter has anything to say. Where it has not, an access is what it is without a filter.
+///
+/// # Safety
+/// The calling thread's.
+#[inline(always)]
+unsafe fn knows_context(own: *mut Own) -> bool {
+    // SAFETY: by the contract.
+    unsafe { (*own).detect.tree.knows_context() }
 }
 
 macro_rules! vptr_hooks {

@@ -78,6 +78,7 @@ const LAYERS: [(&str, &[&str]); 30] = [
             "rashomon-csp",
             "rashomon-engine",
             "rashomon-event",
+            "rashomon-filter",
             "rashomon-flow",
             "rashomon-order",
             "rashomon-packed",
