@@ -9,7 +9,7 @@ use rashomon_abi::record::{self, LOW_BITS, LOW_MASK};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A stream whose records stand for more accesses than this is damaged: a small file must not become a large trace.
+/// A stream whose records stand for more operations than this is damaged: a small file must not become a large trace.
 const MOST_OF_A_STREAM: u64 = 1 << 28;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Position {
 pub struct Counted {
     plans: FxHashMap<u64, Arc<Plan>>,
     position: Option<Box<Position>>,
-    accesses: u64,
+    operations: u64,
 }
 
 /// Words of a chunk from the first one of a record on, and how many of a record there are: `Ok(None)`: it was not written as a
@@ -202,8 +202,9 @@ impl Counted {
         let (first, rest) = given.split_at(usize::from(is_loop).min(given.len()));
         let values: Vec<u64> = [first, &plan.fixed, rest].concat();
         let size = Nest::recorded(&plan.operations, &values).size().ok_or(FaultKind::LoopSize)?;
-        self.accesses = self.accesses.saturating_add(size.accesses);
-        if self.accesses > MOST_OF_A_STREAM {
+        // Segments are records of the trace, too.
+        self.operations = self.operations.saturating_add(size.operations);
+        if self.operations > MOST_OF_A_STREAM {
             return Err(FaultKind::LoopSize);
         }
         let (begins, counts, iterations) = ([0; MOST_LOOPS], [0; MOST_LOOPS], [0; MOST_LOOPS]);

@@ -80,7 +80,9 @@ impl Decoder<'_> {
     fn fill(&mut self, block: &mut Block) {
         block.clear();
         let mut recent = [None; RECENT];
-        while block.steps.len() < self.steps && block.forms.len() < usize::from(CONTEXT) {
+        // A record that is no access takes some fifteen times the room of a step.
+        let others = (self.steps / 8).max(1);
+        while block.steps.len() < self.steps && block.forms.len() < usize::from(CONTEXT) && block.others.len() < others {
             match self.reader.next_record() {
                 Ok(Some(Record::Access { class, size, address, site })) if address <= LOW_MASK => {
                     let form = number(Form { class, size, site }, &mut block.forms, &mut recent);

@@ -91,6 +91,7 @@ fn first<const IS_READ: bool, const BYTES: u64>(address: u64, site: u64) {
     // SAFETY: called for a known thread that is not inside of the runtime.
     let runtime = unsafe { Runtime::enter() };
     runtime.with_own(|own| {
+        local::cover_again(own);
         let reference = places::reference(own, site, false);
         if reference != 0 {
             known::<IS_READ, BYTES>(own, address, reference, NO_MEMOS);
@@ -209,9 +210,10 @@ fn word<const IS_READ: bool, const IS_WHOLE: bool>(
 ) -> bool {
     let (cells, bits) = (shadow::cells(address), if IS_WHOLE { BYTES } else { shadow::byte_bits(address, length) });
     let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits;
+    // Before the cells: what is remembered of them may have changed its meaning right behind that.
+    let meaning = spans::meaning();
     let all = shadow::look(cells);
     let seen = shadow::values(all);
-    let meaning = spans::meaning();
     let bits_of_cells = |bits: u32| all_or_some(all, bits);
     let overlapping = bits_of_cells(bits).1;
     let reads = bits_of_cells(READ).1;
@@ -259,6 +261,9 @@ fn word<const IS_READ: bool, const IS_WHOLE: bool>(
         cells[at].store(whole, Relaxed);
     } else if let Err(old) = shadow::put_first(cells, whole) {
         return together(thread, address, length, IS_READ, reference, old);
+    } else {
+        // Not remembered: what was remembered is done without an exchange.
+        return true;
     }
     while superfluous != 0 {
         cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);

@@ -222,6 +222,21 @@ pub fn cover(thread: &mut Own, window: Block) {
     cover_as_many(thread, window.size);
 }
 
+/// The thread's next plain access has to enter the runtime, where a signal that came while a hook ran is told to the program. Not
+/// while the runtime's own code runs.
+pub fn enters_soon(hot: &Hot) {
+    hot.window.set([NO_WINDOW << REFERENCE_SHIFT; 4]);
+    hot.dirty.set(1);
+}
+
+/// It has entered.
+pub fn cover_again(thread: &mut Own) {
+    let window = thread.detect.window;
+    if window.size != 0 && thread.hot().window.get()[0] != window.base << REFERENCE_SHIFT {
+        cover(thread, window);
+    }
+}
+
 /// Windows have so many references, a power of two.
 fn cover_as_many(thread: &mut Own, size: u32) {
     let select = !((size << REFERENCE_SHIFT) - 1);

@@ -66,7 +66,7 @@ use crate::detect::own::Own;
 use crate::report::options;
 use crate::system::config;
 use crate::system::thread::{self, Runtime};
-use crate::system::tls::hot;
+use crate::system::tls::{Hot, hot};
 use access::How;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use locks::Taking;
@@ -166,7 +166,7 @@ macro_rules! slow_hooks {
             // SAFETY: the block is this thread's, and known: it has a shadow.
             unsafe {
                 if block.nesting.get() > 0 || block.ignored.get() > 0 {
-                    return;
+                    return passes(block);
                 }
                 let mode = MODE.load(Relaxed);
                 let own = block.thread.get().unwrap_unchecked().own_ptr();
@@ -184,6 +184,24 @@ macro_rules! slow_hooks {
             }
         }
     )* };
+}
+
+/// An access that is not looked at. A signal that came while a hook ran is told to the program nevertheless.
+#[cold]
+#[inline(never)]
+fn passes(block: &Hot) {
+    let pending = block.thread.get().is_some_and(|thread| thread.pending_signals.load(Relaxed) > 0);
+    if block.nesting.get() == 0 && pending {
+        // SAFETY: a known thread that is not inside of the runtime.
+        drop(unsafe { Runtime::enter() });
+    }
+}
+
+/// See [`local::enters_soon`].
+pub fn enters_soon(hot: &Hot) {
+    if on() {
+        local::enters_soon(hot);
+    }
 }
 
 slow_hooks! {

@@ -1,8 +1,8 @@
 //! Places of the program that a thread comes to: their call stacks, and the references of their accesses ([`super::spans`]).
 
 use super::fast::Memos;
-use super::local::{cover, now};
-use super::spans::{self, GRANULE, Granule};
+use super::local::{self, cover, now};
+use super::spans::{self, Block, GRANULE, Granule};
 use super::stacks::{self, StackId};
 use crate::detect::own::Own;
 use rashomon_abi::record::LOW_MASK;
@@ -161,6 +161,25 @@ fn reference_in(thread: &mut Own, context: StackId, site: u64, atomic: bool) -> 
     new_reference(thread, site, context, atomic)
 }
 
+/// What follows a block that is full. A span that has all the slabs that one can have ends, and the thread goes on with another one
+/// of the same epoch. `NONE`: there are no references left.
+fn another(thread: &mut Own, full: Block, atomic: bool) -> Block {
+    let next = |thread: &mut Own| match atomic {
+        true => thread.detect.atomic_references.granule(),
+        false => thread.detect.references.window(),
+    };
+    if !atomic {
+        thread.detect.references.close(full);
+    }
+    let block = next(thread);
+    let references = if atomic { &thread.detect.atomic_references } else { &thread.detect.references };
+    if block.size != 0 || !references.is_full() {
+        return block;
+    }
+    local::span_ends(thread);
+    next(thread)
+}
+
 #[cold]
 #[inline(never)]
 fn new_reference(thread: &mut Own, site: u64, context: StackId, atomic: bool) -> u32 {
@@ -176,22 +195,19 @@ fn new_reference(thread: &mut Own, site: u64, context: StackId, atomic: bool) ->
     }
     let fresh = block.is_full();
     if fresh {
-        block = if atomic {
-            local.atomic_references.granule()
-        } else {
-            local.references.close(block);
-            local.references.window()
-        };
+        block = another(thread, block, atomic);
         if block.size == 0 {
             return 0;
         }
         if !atomic {
             // The hooks know one window: places that have a reference of an earlier one take another.
-            local.generation = local.generation.wrapping_add(1);
+            thread.detect.generation = thread.detect.generation.wrapping_add(1);
         }
     }
     let reference = block.next;
     block.next += 1;
+    let local = &mut thread.detect;
+    let cached = local.cached(site, context);
     spans::define(reference, cached.stack, shared);
     cached.generation = local.generation;
     cached.reference = reference;

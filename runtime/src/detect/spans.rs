@@ -381,6 +381,11 @@ impl References {
         self.kept_count >= 2
     }
 
+    /// Whether the span has all the slabs that one can have.
+    pub fn is_full(&self) -> bool {
+        self.kept_count == SPAN_SLABS
+    }
+
     /// The span is over, at that time of the thread's: no cell will be given a reference of it any more.
     pub fn span_ends(&mut self, now: When) {
         for &slab in &self.kept[..self.kept_count] {

@@ -120,6 +120,7 @@ unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, contex
     thread.arrived_signals.count.fetch_add(1, Release);
     if hot().nesting.get() == 0 {
         thread.force_slow_path();
+        detect::enters_soon(hot());
     }
 }
 

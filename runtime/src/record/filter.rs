@@ -18,7 +18,7 @@
 use crate::record::values;
 use crate::system::thread::{Held, Thread};
 use crate::system::{config, header};
-use rashomon_abi::control::field;
+use rashomon_abi::control::{self, field};
 use rashomon_abi::header::note;
 use rashomon_abi::record::CHUNK_BYTES;
 
@@ -85,6 +85,12 @@ pub fn tune(thread: &Thread, executed: u64) {
     let try_again = thread.chunk_index.get().is_multiple_of(TRIES);
     let entries = if wanted > LEAST && kept_nearly_all && !try_again { SMALL } else { wanted };
     hot.filter_mask.set(mask(entries.min(full)));
+}
+
+/// Whether every access is kept, repetitions too: the hooks have to leave that to the recorder. Where the compiler's plugin tells
+/// of segments, each of these empties the table (`flow.rs`).
+pub fn keeps_all() -> bool {
+    config::option(control::option::NO_FILTER) && !config::option(control::option::DEPENDENCES)
 }
 
 /// The times word at which a thread's accesses are capped.

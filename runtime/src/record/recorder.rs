@@ -154,7 +154,7 @@ fn resolve_context(thread: &Thread) {
         return;
     }
     let (bottom, lowest, top) = {
-        let filters = tree::wants_all(thread) || kept::on() || values::on();
+        let filters = tree::wants_all(thread) || kept::on() || values::on() || filter::keeps_all();
         // While accesses are ignored or asked about one by one the fast path stays shut.
         hot.dirty.set((hot.ignored.get() > 0 || filters) as u64);
         let lowest = hot.lowest.replace(hot.top.get());
@@ -230,7 +230,8 @@ pub fn access(thread: &Thread, address: u64, site: u64, kind: u64) {
         return;
     }
     let valued = values::wanted(site);
-    if !valued && !filter::keeps(thread, address, site, kind) && !config::option(control::option::NO_FILTER) {
+    let all = config::option(control::option::NO_FILTER);
+    if !valued && !filter::keeps_all() && !filter::keeps(thread, address, site, kind) && !all {
         return;
     }
     if tree::on() && tree::is_redundant(thread, address, site, kind) {

@@ -93,7 +93,7 @@ pub unsafe fn prepare(thread: &'static Thread, block: &'static Hot) {
     block.locks.set(0);
     block.span.set(1 << 48);
     block.quantum.set(0);
-    block.dirty.set((tree::on() || kept::on()) as u64);
+    block.dirty.set((tree::on() || kept::on() || filter::keeps_all()) as u64);
     thread.runs_in(block);
     recorder::begin(thread);
     thread.since_sync.set(0);

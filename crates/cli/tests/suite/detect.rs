@@ -212,3 +212,64 @@ fn options_that_make_no_sense_are_refused() {
     detect(&place, &["-O", "nobody_knows=1", "-O", "verbosity=1"])
         .expect(66, &["found 1 unrecognized flag(s):\n    nobody_knows"]);
 }
+
+/// Nor is it of use to the handler that the thread will enter the runtime some day.
+#[test]
+fn a_handler_runs_although_its_thread_does_nothing_but_access() {
+    const WAITS: &str = "#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+void __tsan_ignore_thread_begin(void); void __tsan_ignore_thread_end(void);
+static volatile sig_atomic_t stop; static volatile long passes;
+static void handle(int signal) { stop = signal; }
+static void *task(void *waiting) { pthread_kill(*(pthread_t *)waiting, SIGUSR1); return 0; }
+int main(void) {
+    pthread_t thread, self = pthread_self();
+    signal(SIGUSR1, handle);
+    pthread_create(&thread, 0, task, &self);
+    while (!stop) passes++;
+    pthread_join(thread, 0);
+    puts(\"handled\");
+    return 0;
+}
+";
+    let ignored = WAITS
+        .replace("while (!stop) passes++;", "__tsan_ignore_thread_begin(); while (!stop) passes++; __tsan_ignore_thread_end();");
+    for source in [WAITS, &ignored] {
+        let place = with(source);
+        for options in [&[][..], &["--filter", "tree"], &["--detector", "hybrid"]] {
+            assert_eq!(detect(&place, options).expect(0, &[]).out, "handled\n");
+        }
+    }
+}
+
+/// A thread comes to a hundred thousand places without a release, more than one span has references for: later ones are looked at
+/// all the same. Fibres, so that nothing but the program's order is at stake.
+#[test]
+fn a_span_of_very_many_places() {
+    let place = with(
+        "void *__tsan_get_current_fiber(void); void *__tsan_create_fiber(unsigned);
+void __tsan_switch_to_fiber(void *, unsigned);
+static volatile long passes; static int raced;
+__attribute__((noinline)) static void walk(int depth) {
+    passes++;
+    if (depth > 0) { walk(depth - 1); walk(depth - 1); }
+    passes++;
+}
+__attribute__((noinline)) static void first(void) { raced = 1; }
+__attribute__((noinline)) static void second(void) { raced = 2; }
+int main(void) {
+    void *main = __tsan_get_current_fiber(), *fiber = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(fiber, 1);
+    first();
+    __tsan_switch_to_fiber(main, 1);
+    walk(14);
+    second();
+    return raced - 2;
+}
+",
+    );
+    for options in [&[][..], &["--filter", "tree"], &["--detector", "hybrid"]] {
+        detect(&place, options).expect(66, &["first", "second"]);
+    }
+}

@@ -149,3 +149,20 @@ fn analyse_finds_the_same_without_what_is_redundant() {
     let ended = place.rashomon(&["analyse", "--filter", "tree", "all"]);
     assert!(ended.code != 0 && ended.err.contains("only hb and hybrid"), "{ended}");
 }
+
+/// Without it the hooks themselves leave out what repeats since the thread's last synchronisation.
+#[test]
+fn every_access_is_kept_on_request() {
+    let place = Place::new();
+    place.compile("repeats", "static volatile int x; int main(void) { for (int i = 0; i < 1000; i++) x++; return 0; }");
+    let kept = |options: &[&str], store: &str| {
+        place.rashomon(&[&["record", "--output", store], options, &["--", "./repeats"]].concat()).expect(0, &[]);
+        let stat = place.rashomon(&["trace", "stat", store]).expect(0, &[]).out;
+        let line = stat.lines().find_map(|line| line.strip_prefix("accesses kept")).unwrap_or_else(|| panic!("{stat}"));
+        line.trim().parse::<u64>().unwrap()
+    };
+    assert!(kept(&[], "some") < 100);
+    for policy in ["random", "free"] {
+        assert_eq!(kept(&["--every-access", "--policy", policy], policy), 2000, "{policy}");
+    }
+}
