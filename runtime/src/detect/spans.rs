@@ -24,9 +24,9 @@
 use super::clock::Epoch;
 use super::shadow::{self, REFERENCE_SHIFT, reserve};
 use super::stacks::StackId;
-use crate::report::options;
+use crate::report::{options, output};
 use crate::system::lock::RawLock;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 pub use rashomon_logic::windows::GRANULE;
 use rashomon_logic::windows::{Room, SLAB};
 
@@ -182,8 +182,28 @@ fn allowance() -> u32 {
     slabs.min(SLABS - 1)
 }
 
+/// More than half of the slabs belong to threads: each gives its own back when its span ends.
+static CROWDED: AtomicBool = AtomicBool::new(false);
+/// Current spans have all slabs.
+static NONE_LEFT: AtomicBool = AtomicBool::new(false);
+
 /// A slab for a thread. 0 when all are in use by current spans.
 fn take_slab() -> u32 {
+    if NONE_LEFT.load(Relaxed) {
+        return 0;
+    }
+    let slab = take_free_slab();
+    if slab == 0 {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        NONE_LEFT.store(RETIRED.load(Relaxed) == 0, Relaxed);
+        if !SAID.swap(true, Relaxed) {
+            output::text(b"rashomon: too many threads access memory at once: accesses of some of them are not looked at\n");
+        }
+    }
+    slab
+}
+
+fn take_free_slab() -> u32 {
     LOCK.with(|| {
         let (next, taken, sweep) = (&raw mut NEXT, &raw mut TAKEN, &raw mut SWEEP);
         // SAFETY: under the lock.
@@ -213,6 +233,7 @@ fn take_slab() -> u32 {
                 STATES[slab as usize].store(state::USED, Relaxed);
                 set_bound(slab, When { epoch: OPEN, slot_atomic: 0 });
                 *taken += 1;
+                CROWDED.store(*taken - RETIRED.load(Relaxed).min(*taken) > SLABS / 2, Relaxed);
                 return slab;
             }
         }
@@ -281,6 +302,9 @@ fn retire(slab: u32, now: When) {
     set_bound(slab, now);
     RETIRED.fetch_add(1, Relaxed);
     STATES[slab as usize].store(state::RETIRED, Release);
+    if NONE_LEFT.load(Relaxed) {
+        NONE_LEFT.store(false, Relaxed);
+    }
 }
 
 /// Slabs that one span can have pieces of.
@@ -392,6 +416,10 @@ impl References {
             retire(slab, now);
         }
         self.kept_count = 0;
+        if self.slab != 0 && CROWDED.load(Relaxed) {
+            retire(self.slab, now);
+            self.slab = 0;
+        }
     }
 
     /// The thread is over.

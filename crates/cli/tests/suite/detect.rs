@@ -250,11 +250,11 @@ fn a_span_of_very_many_places() {
     let place = with(
         "void *__tsan_get_current_fiber(void); void *__tsan_create_fiber(unsigned);
 void __tsan_switch_to_fiber(void *, unsigned);
-static volatile long passes; static int raced;
-__attribute__((noinline)) static void walk(int depth) {
-    passes++;
-    if (depth > 0) { walk(depth - 1); walk(depth - 1); }
-    passes++;
+static volatile char visited[1 << 20]; static int raced;
+__attribute__((noinline)) static void walk(int depth, int node) {
+    visited[8 * node] = 1;
+    if (depth > 0) { walk(depth - 1, 2 * node); walk(depth - 1, 2 * node + 1); }
+    visited[8 * node + 1] = 1;
 }
 __attribute__((noinline)) static void first(void) { raced = 1; }
 __attribute__((noinline)) static void second(void) { raced = 2; }
@@ -263,7 +263,7 @@ int main(void) {
     __tsan_switch_to_fiber(fiber, 1);
     first();
     __tsan_switch_to_fiber(main, 1);
-    walk(14);
+    walk(15, 1);
     second();
     return raced - 2;
 }
