@@ -2,6 +2,8 @@
 //
 // primitives                                   the names, each with the bytes and the threads that it makes sense for
 // primitives NAME BYTES THREADS NANOSECONDS    nanoseconds an operation, on standard output, measured for about so long
+// primitives NAME BYTES THREADS OPERATIONS traced
+//     says its process id, waits for a line, then each thread does so many operations between two breakpoints (int3)
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -285,6 +287,7 @@ static const struct primitive {
 #define COUNT (sizeof primitives / sizeof primitives[0])
 
 static const struct primitive *chosen;
+static int is_traced;
 
 static double now(void) {
     struct timespec time;
@@ -326,7 +329,11 @@ static void prepare(struct worker *w, int number, size_t bytes) {
 static void *works(void *argument) {
     struct worker *w = argument;
     pthread_barrier_wait(&barrier);
+    if (is_traced)
+        __asm__ volatile("int3" ::: "memory");
     chosen->does(w);
+    if (is_traced)
+        __asm__ volatile("int3" ::: "memory");
     pthread_barrier_wait(&barrier);
     return NULL;
 }
@@ -360,7 +367,7 @@ int main(int count, char **arguments) {
         list();
         return 0;
     }
-    must(count == 5, "primitives NAME BYTES THREADS NANOSECONDS");
+    must(count == 5 || count == 6, "primitives NAME BYTES THREADS NANOSECONDS");
     for (size_t i = 0; i < COUNT; i++)
         if (!strcmp(primitives[i].name, arguments[1]))
             chosen = &primitives[i];
@@ -372,6 +379,16 @@ int main(int count, char **arguments) {
     pthread_spin_init(&spin, 0);
     for (int i = 0; i < threads; i++)
         prepare(&workers[i], i, bytes);
+    if (count == 6) {
+        char line[16];
+        measured(64);
+        printf("%d\n", (int)getpid());
+        fflush(stdout);
+        must(fgets(line, sizeof line, stdin) != NULL, "standard input");
+        is_traced = 1;
+        measured(atol(arguments[4]));
+        return 0;
+    }
     long operations = 64;
     double taken = measured(operations);
     while (taken < wanted / 8 && operations < 1l << 40) {

@@ -1,13 +1,15 @@
 //! What one operation costs: nanoseconds of each primitive without instrumentation, under clang's ThreadSanitizer, with our
 //! detector, and recorded, in turns.
 
+mod contention;
+
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::{self, Built, Compilers};
 use crate::common::detector::{Configuration, Detector, Filter};
 use crate::common::measure::{geometric_mean, median};
 use crate::common::only::Only;
-pub use crate::common::options::Measuring as Options;
+use crate::common::options::Measuring;
 use crate::common::programs::Language;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -24,6 +26,16 @@ const PRIMITIVES: usize = 24;
 /// How long each is measured.
 const NANOSECONDS: &str = "20000000";
 const QUICK_NANOSECONDS: &str = "100000";
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    measuring: Measuring,
+    /// Count the cache lines that two threads pass to each other, and model what 64 threads would take, instead (needs the
+    /// permission to trace processes).
+    #[arg(long)]
+    contention: bool,
+}
 
 #[derive(Debug, Serialize)]
 struct Row {
@@ -45,6 +57,7 @@ struct Report {
     processors: usize,
     compilers: Compilers,
     rows: Vec<Row>,
+    contention: Vec<contention::Row>,
     bars: Vec<Bar>,
 }
 
@@ -94,6 +107,7 @@ impl Measured<'_> {
 }
 
 pub fn run(options: &Options) -> Result<bool> {
+    let Options { measuring: options, contention: contended } = options;
     let runs = if options.quick { 1 } else { options.runs };
     let tool = workspace::build_tool()?;
     let compilers = Compilers::find()?;
@@ -101,11 +115,20 @@ pub fn run(options: &Options) -> Result<bool> {
     let source = root().join("tests/primitives/primitives.c");
     let built = compile::build_from(&source, ("primitives", Language::C), &compilers, &tool, folder.path())?;
     let only = Only::of(options.only.as_deref());
-    let mut rows = Vec::new();
-    for line in printed(&mut Command::new(&built.native))?.lines().filter(|line| only.wants(line)) {
+    let time = if options.quick { QUICK_NANOSECONDS } else { NANOSECONDS };
+    let (mut rows, mut contention) = (Vec::new(), Vec::new());
+    for (name, bytes) in if *contended { contention::names(&built.native)? } else { Vec::new() } {
+        if only.wants(&name) {
+            eprintln!("{name}: two threads traced, {runs} × one alone");
+            let line = vec![name.as_str(), bytes.as_str()];
+            let mut measured = Measured { built: &built, tool: &tool, folder: folder.path(), line };
+            contention.push(contention::measure(&mut measured, runs, time)?);
+        }
+    }
+    let lines = if *contended { String::new() } else { printed(&mut Command::new(&built.native))? };
+    for line in lines.lines().filter(|line| only.wants(line)) {
         let [primitive, bytes, threads] = line.split(' ').collect::<Vec<_>>()[..] else { bail!("{line:?} names no primitive") };
         eprintln!("{primitive}, {bytes} bytes, {threads} threads: {runs} × native, sanitizer, detect, record");
-        let time = if options.quick { QUICK_NANOSECONDS } else { NANOSECONDS };
         let line = vec![primitive, bytes, threads, time];
         let measured = Measured { built: &built, tool: &tool, folder: folder.path(), line };
         let mut taken: [Vec<f64>; 4] = Default::default();
@@ -125,8 +148,8 @@ pub fn run(options: &Options) -> Result<bool> {
         });
     }
     only.check()?;
-    ensure!(!rows.is_empty(), "the program names no primitive");
-    let bars = bars_of(&rows);
+    ensure!(!rows.is_empty() || !contention.is_empty(), "the program names no primitive");
+    let bars = if *contended { contention_bars(&contention) } else { bars_of(&rows) };
     let report = Report {
         evaluation: "primitives",
         command: command_line(),
@@ -135,6 +158,7 @@ pub fn run(options: &Options) -> Result<bool> {
         processors: std::thread::available_parallelism().map_or(1, usize::from),
         compilers,
         rows,
+        contention,
         bars,
     };
     bar::finish(&report, &report.bars, options.json, || print(&report))
@@ -160,10 +184,24 @@ fn bars_of(rows: &[Row]) -> Vec<Bar> {
     bars
 }
 
+/// Where it should go: no more than ThreadSanitizer where many threads meet.
+fn contention_bars(rows: &[contention::Row]) -> Vec<Bar> {
+    let [detection, recording] = contention::ratios(rows);
+    [("detection", detection), ("recording", recording)]
+        .map(|(way, ratio)| {
+            Bar::at_most(&format!("{way} by 64 threads, modelled, against ThreadSanitizer's, geometric mean"), ratio, 1.0, " ×")
+                .stretch()
+        })
+        .into()
+}
+
 fn print(report: &Report) {
     println!("{}: {} runs, {} processors, {}", report.command, report.runs, report.processors, report.compilers.version);
     if report.quick {
         println!("measured for a moment only: these numbers show that it works, not what it costs");
+    }
+    if !report.contention.is_empty() {
+        return contention::print(&report.contention);
     }
     println!("\nnanoseconds an operation of each thread, and ours against tsan");
     let titles = ["primitive", "bytes", "threads", "native", "tsan", "detect", "record", "detect/tsan", "record/tsan"];

@@ -14,6 +14,7 @@ pub mod plot;
 pub mod programs;
 pub mod races;
 pub mod server;
+pub mod stepping;
 pub mod suite;
 pub mod table;
 pub mod trace_size;
