@@ -280,9 +280,10 @@ static int program(uint64_t number, int forget, int tell, struct counts *counts)
     counts->accesses += (uint64_t)parts_done;
     for (int part = 0; part < parts_done; part++) counts->bytes += parts[part].bytes;
     if (differs) {
-      printf("program %llu, step %d of fibre %d, %s bytes %u to %u of %u: %s\n", (unsigned long long)number, number_of_step, fibre,
-             freed ? "which frees" : parts[parts_done - 1].writes ? "which writes" : "which reads", parts[parts_done - 1].from,
-             parts[parts_done - 1].from + parts[parts_done - 1].bytes, size, differs);
+      const struct part *last = &parts[parts_done - 1];
+      const char *does = freed ? "which frees" : last->writes ? "which writes" : "which reads";
+      printf("program %llu, step %d of fibre %d, %s bytes %u to %u of %u: %s\n", (unsigned long long)number,
+             number_of_step, fibre, does, last->from, last->from + last->bytes, size, differs);
       agree = 0;
     }
     whole &= !verdict.race || verdict.sure >= 0;

@@ -161,8 +161,8 @@ fn reference_in(thread: &mut Own, context: StackId, site: u64, atomic: bool) -> 
     new_reference(thread, site, context, atomic)
 }
 
-/// What follows a block that is full. A span that has all the slabs that one can have ends, and the thread goes on with another one
-/// of the same epoch. `NONE`: there are no references left.
+/// What follows a block that is full. A span that has all the slabs that one can have ends, and the thread goes on with another
+/// one of the same epoch. `NONE`: there are no references left.
 fn another(thread: &mut Own, full: Block, atomic: bool) -> Block {
     let next = |thread: &mut Own| match atomic {
         true => thread.detect.atomic_references.granule(),

@@ -2,8 +2,8 @@
 //! counted instruction by instruction, and from these what 64 threads would wait for, by a model.
 //!
 //! The model is a closed queueing network, solved exactly (mean value analysis: M. Reiser, S. Lavenberg, "Mean-Value Analysis of
-//! Closed Multichain Queuing Networks", JACM 27(2), 1980). A thread works for as long as the operation takes one thread alone, and
-//! fetches each line that it has to share as often as was counted; a line goes to one thread at a time, which takes
+//! Closed Multichain Queuing Networks", JACM 27(2), 1980). A thread works for as long as the operation takes one thread alone,
+//! and fetches each line that it has to share as often as was counted; a line goes to one thread at a time, which takes
 //! [`TRANSFER`]. **Limits**: what a lock makes threads wait for besides its lines, and what the kernel does, is not in it.
 
 use super::{Measured, printed};
