@@ -21,13 +21,15 @@ use crate::report::{Descriptor, options};
 use crate::system::lock::RawLock;
 use crate::system::sys::{self, syscall};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicPtr, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 /// Where the words are taken to be: no program's memory lies there (see `super::abstract_address`).
 const BASE: u64 = (0x80 << 36) + (0xff << 32);
 const MOST: u64 = 1 << 20;
+/// From one word to the next: each has a cache line of the shadow, as threads use descriptors of their own side by side.
+const APART: u64 = 32;
 /// Where the object of `io_sync=2` is taken to be.
-const ALL_FILES: u64 = BASE + 8 * MOST;
+const ALL_FILES: u64 = BASE + APART * MOST;
 
 /// Who made or closed a descriptor last.
 #[derive(Clone, Copy)]
@@ -42,26 +44,54 @@ struct Past {
     closing: Closing,
 }
 
+impl Past {
+    const fn brief(&self) -> u64 {
+        self.state as u64 | (self.closings as u64) << 32
+    }
+}
+
 const MADE: u32 = 1;
 const CLOSED: u32 = 2;
 
 static PASTS: AtomicPtr<Past> = AtomicPtr::new(core::ptr::null_mut());
 /// Of what [`PASTS`] points to.
 pub static LOCK: RawLock = RawLock::new();
+/// What each use of a descriptor asks, for readers without the lock: state, and above it the closings.
+static BRIEFS: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 
 pub fn initialise() {
     PASTS.store(reserve(MOST as usize * size_of::<Past>()).cast(), Release);
+    BRIEFS.store(reserve(MOST as usize * size_of::<AtomicU64>()).cast(), Release);
 }
 
 fn word(file: c_int) -> Option<u64> {
     let asked = u64::try_from(file).ok().filter(|&file| file < MOST)?;
-    (detector() != Detector::LockSet).then_some(BASE + asked * 8)
+    (detector() != Detector::LockSet).then_some(BASE + asked * APART)
 }
 
 /// What is known of a descriptor below [`MOST`].
 fn with_past<R>(file: c_int, body: impl FnOnce(&mut Past) -> R) -> R {
-    // SAFETY: inside the table; under the lock.
-    LOCK.with(|| body(unsafe { &mut *PASTS.load(Relaxed).add(file as usize) }))
+    LOCK.with(|| {
+        // SAFETY: inside the table; under the lock.
+        let past = unsafe { &mut *PASTS.load(Relaxed).add(file as usize) };
+        let before = past.brief();
+        let result = body(past);
+        if past.brief() != before {
+            brief_of(file).store(past.brief(), Release);
+        }
+        result
+    })
+}
+
+fn brief_of(file: c_int) -> &'static AtomicU64 {
+    // SAFETY: inside the table, which stays.
+    unsafe { &*BRIEFS.load(Relaxed).add(file as usize) }
+}
+
+/// State and closings.
+fn brief(file: c_int) -> (u32, u32) {
+    let brief = brief_of(file).load(Acquire);
+    (brief as u32, (brief >> 32) as u32)
 }
 
 fn past(file: c_int) -> Past {
@@ -115,9 +145,9 @@ pub fn used(thread: &mut Own, file: c_int, site: u64) -> Option<Use> {
     if !counts(thread, site) {
         return None;
     }
-    let past = past(file);
-    let none = past.state == CLOSED && is_none(file);
-    Some(Use { file, stack: places::call_stack(thread, site), closings: past.closings, none })
+    let (state, closings) = brief(file);
+    let none = state == CLOSED && is_none(file);
+    Some(Use { file, stack: places::call_stack(thread, site), closings, none })
 }
 
 /// Whether the kernel knows no such descriptor.
@@ -143,7 +173,7 @@ pub fn failed(thread: &mut Own, one: Use) {
 fn sides(thread: &Own, file: c_int, (stack, write): (StackId, bool), closing: &Closing) -> (Side, Side) {
     let side = |thread, write, stack, lock_set| Side {
         thread,
-        address: BASE + file as u64 * 8,
+        address: BASE + file as u64 * APART,
         bytes: 8,
         write,
         atomic: false,
@@ -254,8 +284,8 @@ pub fn closed_nothing(thread: &mut Own, close: Close) {
 
 /// The descriptor whose word an address is.
 pub fn at(address: u64) -> Option<Descriptor> {
-    let file = address.checked_sub(BASE)? / 8;
-    if file >= MOST {
+    let file = address.checked_sub(BASE)? / APART;
+    if file >= MOST || (address - BASE) % APART >= 8 {
         return None;
     }
     let past = past(file as c_int);
