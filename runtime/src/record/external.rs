@@ -10,14 +10,25 @@ use crate::system::lock::RawLock;
 use crate::system::memory::Map;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::Thread;
+use core::cell::UnsafeCell;
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicU64, Ordering::*};
 use rashomon_abi::header::{field, note};
 use rashomon_abi::record::{Op, input};
 
-static LOCK: RawLock = RawLock::new();
-static mut OWN: Map = Map::new();
-static mut MADE: u64 = 0;
+/// A part of the files that the process made: threads ask of their own ones at each transfer.
+#[repr(align(64))]
+struct Shard {
+    lock: RawLock,
+    files: UnsafeCell<Map>,
+}
+
+// SAFETY: the map is touched under its lock only.
+unsafe impl Sync for Shard {}
+
+const SHARDS: usize = 64;
+static OWN: [Shard; SHARDS] = [const { Shard { lock: RawLock::new(), files: UnsafeCell::new(Map::new()) } }; SHARDS];
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// Who a file is, whatever descriptor names it: device and inode.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,30 +67,29 @@ pub fn socket(file: c_int) -> Option<Identity> {
 /// # Safety
 /// In a child that has one thread.
 pub unsafe fn forget() {
-    LOCK.unlock();
-    // SAFETY: nobody else is there. The map may have been in the middle of a change.
-    unsafe {
-        (&raw mut OWN).write(Map::new());
-        (&raw mut MADE).write(0);
+    for shard in &OWN {
+        shard.lock.reset();
+        // SAFETY: nobody else is there. The map may have been in the middle of a change.
+        unsafe { shard.files.get().write(Map::new()) };
     }
+    MADE.store(0, Relaxed);
+}
+
+fn with<R>(file: Identity, body: impl FnOnce(&mut Map) -> R) -> R {
+    let shard = &OWN[file.inode as usize % SHARDS];
+    // SAFETY: under the shard's lock.
+    shard.lock.with(|| body(unsafe { &mut *shard.files.get() }))
 }
 
 /// The process made this pipe or socket pair.
 pub fn made_here(file: Identity) {
-    let (own, made) = (&raw mut OWN, &raw mut MADE);
-    // SAFETY: guarded by LOCK.
-    LOCK.with(|| unsafe {
-        *made += 1;
-        *(*own).entry((file.device, file.inode)) = *made;
-    });
+    with(file, |files| *files.entry((file.device, file.inode)) = MADE.fetch_add(1, Relaxed) + 1);
 }
 
 /// The ordinal of a pipe, or of an end of a socket pair, among those of this process: the same in every execution, unlike its
 /// inode.
 pub fn ordinal(file: Identity) -> Option<u64> {
-    let own = &raw const OWN;
-    // SAFETY: guarded by LOCK.
-    LOCK.with(|| unsafe { (*own).get((file.device, file.inode)) })
+    with(file, |files| files.get((file.device, file.inode)))
 }
 
 /// Whether all that can be read from a file was written in this process.
